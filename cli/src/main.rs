@@ -1,0 +1,2 @@
+//! The `jobc` binary.
+fn main() {}
