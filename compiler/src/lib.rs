@@ -1,1 +1,4 @@
-//! The compiler.
+//! Text in, files out: the compiler of jobc.
+pub mod diagnostic;
+pub mod document;
+pub mod source;

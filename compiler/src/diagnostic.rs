@@ -1,0 +1,261 @@
+//! What is wrong, where, and what to write instead: a diagnostic is data, and rendering it is another matter.
+
+pub mod codes;
+pub mod render;
+
+use jobc_schema::Pointer;
+
+use crate::document::{Document, Part};
+use crate::source::{SourceId, Span};
+
+pub use codes::Code;
+
+/// How bad it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Severity {
+    /// Worth knowing; nothing to do.
+    Note,
+    /// Probably not what was meant; the build goes on.
+    Warning,
+    /// The job cannot be built.
+    Error,
+}
+
+/// One finding.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Diagnostic {
+    /// The stable code; `jobc explain CODE` tells more.
+    pub code: Code,
+    /// How bad it is.
+    pub severity: Severity,
+    /// What is wrong: lower case, no full stop, names in backticks.
+    pub message: String,
+    /// Where; the first is the primary one.
+    pub labels: Vec<Label>,
+    /// What else helps: what to write instead, the reason, what is known.
+    pub notes: Vec<String>,
+    /// Edits that would mend it.
+    pub fixes: Vec<Fix>,
+}
+
+/// A place and what to say about it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Label {
+    /// Where.
+    pub place: Place,
+    /// What to say there; may be empty on the primary label.
+    pub text: String,
+}
+
+/// A place, as bytes or as a path that [`Sink::locate`] turns into bytes.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Place {
+    /// Bytes of a source.
+    Span(Span),
+    /// A path in one of the documents.
+    Path {
+        /// Which document.
+        document: DocumentId,
+        /// Where in it.
+        pointer: Pointer,
+        /// The key or the value there.
+        part: Part,
+    },
+}
+
+/// Which document a path is of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum DocumentId {
+    /// The job file.
+    #[default]
+    Job,
+    /// `targets.yaml`.
+    Targets,
+}
+
+/// An edit that would mend a finding.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fix {
+    /// What the edit does: `write \`memory: 32GiB\``.
+    pub message: String,
+    /// Replacements in one source, in order, not overlapping.
+    pub edits: Vec<Edit>,
+    /// Whether it may be applied unasked.
+    pub safety: Safety,
+}
+
+/// One replacement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Edit {
+    /// What is replaced; an empty span inserts.
+    pub place: Place,
+    /// The new text.
+    pub text: String,
+}
+
+/// Whether a fix keeps the meaning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Safety {
+    /// Means what the user clearly meant.
+    Safe,
+    /// A guess; a person should look.
+    Unsafe,
+}
+
+impl Diagnostic {
+    /// An error with this code.
+    pub fn error(code: Code, message: impl Into<String>) -> Self {
+        Self::new(code, Severity::Error, message)
+    }
+
+    /// A warning with this code.
+    pub fn warning(code: Code, message: impl Into<String>) -> Self {
+        Self::new(code, Severity::Warning, message)
+    }
+
+    /// A note with this code.
+    pub fn info(code: Code, message: impl Into<String>) -> Self {
+        Self::new(code, Severity::Note, message)
+    }
+
+    /// A finding of any severity.
+    pub fn new(code: Code, severity: Severity, message: impl Into<String>) -> Self {
+        let message = message.into();
+        Self { code, severity, message, labels: vec![], notes: vec![], fixes: vec![] }
+    }
+
+    /// Points at bytes; the first call makes the primary label.
+    #[must_use]
+    pub fn at_span(mut self, span: Span, text: impl Into<String>) -> Self {
+        self.labels.push(Label { place: Place::Span(span), text: text.into() });
+        self
+    }
+
+    /// Points at the value of a path of the job file.
+    #[must_use]
+    pub fn at(self, pointer: &Pointer, text: impl Into<String>) -> Self {
+        self.at_place(Place::value(pointer), text)
+    }
+
+    /// Points at the key of a path of the job file.
+    #[must_use]
+    pub fn at_key(self, pointer: &Pointer, text: impl Into<String>) -> Self {
+        self.at_place(Place::key(pointer), text)
+    }
+
+    /// Points at any place.
+    #[must_use]
+    pub fn at_place(mut self, place: Place, text: impl Into<String>) -> Self {
+        self.labels.push(Label { place, text: text.into() });
+        self
+    }
+
+    /// Adds a sentence below.
+    #[must_use]
+    pub fn note(mut self, text: impl Into<String>) -> Self {
+        self.notes.push(text.into());
+        self
+    }
+
+    /// Adds an edit that would mend it.
+    #[must_use]
+    pub fn fix(mut self, message: impl Into<String>, place: Place, text: impl Into<String>, safety: Safety) -> Self {
+        let edits = vec![Edit { place, text: text.into() }];
+        self.fixes.push(Fix { message: message.into(), edits, safety });
+        self
+    }
+}
+
+impl Place {
+    /// The value at a path of the job file.
+    pub fn value(pointer: &Pointer) -> Self {
+        Self::Path { document: DocumentId::Job, pointer: pointer.clone(), part: Part::Value }
+    }
+
+    /// The key at a path of the job file.
+    pub fn key(pointer: &Pointer) -> Self {
+        Self::Path { document: DocumentId::Job, pointer: pointer.clone(), part: Part::Key }
+    }
+
+    /// The value at a path of `targets.yaml`.
+    pub fn target(pointer: &Pointer) -> Self {
+        Self::Path { document: DocumentId::Targets, pointer: pointer.clone(), part: Part::Value }
+    }
+
+    /// The bytes, where the place is already located.
+    pub fn span(&self) -> Option<Span> {
+        if let Self::Span(span) = self { Some(*span) } else { None }
+    }
+}
+
+/// Where passes put their findings.
+#[derive(Clone, Debug, Default)]
+pub struct Sink {
+    diagnostics: Vec<Diagnostic>,
+    errors: usize,
+}
+
+impl Sink {
+    /// An empty sink.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes a finding.
+    pub fn push(&mut self, diagnostic: Diagnostic) {
+        self.errors += usize::from(diagnostic.severity == Severity::Error);
+        self.diagnostics.push(diagnostic);
+    }
+
+    /// Whether anything so far stops the build.
+    pub fn has_errors(&self) -> bool {
+        self.errors > 0
+    }
+
+    /// How many errors so far; a pass compares before and after.
+    pub fn error_count(&self) -> usize {
+        self.errors
+    }
+
+    /// The findings so far.
+    pub fn diagnostics(&self) -> &[Diagnostic] {
+        &self.diagnostics
+    }
+
+    /// Moves all findings of another sink into this one.
+    pub fn append(&mut self, other: Self) {
+        self.errors += other.errors;
+        self.diagnostics.extend(other.diagnostics);
+    }
+
+    /// Turns paths of one document into spans.
+    ///
+    /// A path whose document was never parsed is left as it is; renderers then show no excerpt.
+    pub fn locate(&mut self, id: DocumentId, document: &Document) {
+        let settle = |place: &mut Place| {
+            if let Place::Path { document: of, pointer, part } = place
+                && *of == id
+            {
+                *place = Place::Span(document.span(pointer, *part));
+            }
+        };
+        for diagnostic in &mut self.diagnostics {
+            diagnostic.labels.iter_mut().for_each(|label| settle(&mut label.place));
+            diagnostic.fixes.iter_mut().flat_map(|fix| &mut fix.edits).for_each(|edit| settle(&mut edit.place));
+        }
+    }
+
+    /// The findings in the order of the files, without doubles.
+    pub fn finish(mut self) -> Vec<Diagnostic> {
+        let key = |d: &Diagnostic| d.labels.first().and_then(|l| l.place.span()).map_or((SourceId(0), 0), |s| (s.source, s.start));
+        self.diagnostics.sort_by_key(key);
+        let mut seen: Vec<Diagnostic> = Vec::with_capacity(self.diagnostics.len());
+        for diagnostic in self.diagnostics {
+            let same = |d: &Diagnostic| d.code == diagnostic.code && d.message == diagnostic.message && d.labels == diagnostic.labels;
+            if !seen.iter().rev().take(64).any(same) {
+                seen.push(diagnostic);
+            }
+        }
+        seen
+    }
+}

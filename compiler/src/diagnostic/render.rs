@@ -1,0 +1,1 @@
+//! Ways to show diagnostics, one a file.

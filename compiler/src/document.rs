@@ -1,0 +1,151 @@
+//! The tree a parser makes: JSON's data model with a span for every key and every value.
+
+use jobc_schema::Pointer;
+use serde_json::Value as Json;
+
+use crate::source::Span;
+
+/// A parsed file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Document {
+    /// The root value.
+    pub root: Node,
+}
+
+/// One value and where it stands.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Node {
+    /// Where the value stands; a collection's span ends at its last child.
+    pub span: Span,
+    /// What it is.
+    pub value: Value,
+}
+
+/// What a node holds.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// `null`, `~` or nothing.
+    Null,
+    /// `true` or `false`.
+    Bool(bool),
+    /// A number, with the text it was written as, so that `3.10` can stay `3.10`.
+    Number {
+        /// The number.
+        number: serde_json::Number,
+        /// As written.
+        text: String,
+    },
+    /// Text.
+    String(String),
+    /// A list.
+    Sequence(Vec<Node>),
+    /// A map, in the order of the file.
+    Mapping(Vec<Entry>),
+}
+
+/// One key of a map and its value.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// The key's text.
+    pub key: String,
+    /// Where the key stands.
+    pub key_span: Span,
+    /// The value.
+    pub value: Node,
+}
+
+/// Which end of a path a diagnostic means.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Part {
+    /// The value at the path.
+    #[default]
+    Value,
+    /// The key that introduces it.
+    Key,
+}
+
+impl Document {
+    /// The node at a JSON Pointer.
+    pub fn at(&self, pointer: &Pointer) -> Option<&Node> {
+        pointer.segments().try_fold(&self.root, |node, segment| node.get(&segment))
+    }
+
+    /// The span of a path's key or value; of its nearest existing ancestor where the path is absent.
+    pub fn span(&self, pointer: &Pointer, part: Part) -> Span {
+        let mut node = &self.root;
+        let mut key = self.root.span;
+        for segment in pointer.segments() {
+            let next = match &node.value {
+                Value::Mapping(entries) => entries.iter().find(|e| e.key == segment),
+                _ => None,
+            };
+            if let Some(entry) = next {
+                (node, key) = (&entry.value, entry.key_span);
+            } else if let Some(item) = node.get(&segment) {
+                (node, key) = (item, item.span);
+            } else {
+                // What is absent is shown at the thing it is absent from: its key, where it has one.
+                return key;
+            }
+        }
+        if part == Part::Key { key } else { node.span }
+    }
+
+    /// The document as plain JSON.
+    pub fn to_json(&self) -> Json {
+        self.root.to_json()
+    }
+}
+
+impl Node {
+    /// The child under a key, or at an index.
+    pub fn get(&self, segment: &str) -> Option<&Node> {
+        match &self.value {
+            Value::Mapping(entries) => entries.iter().find(|e| e.key == segment).map(|e| &e.value),
+            Value::Sequence(items) => segment.parse::<usize>().ok().and_then(|i| items.get(i)),
+            _ => None,
+        }
+    }
+
+    /// The entries of a map; empty for anything else.
+    pub fn entries(&self) -> &[Entry] {
+        if let Value::Mapping(entries) = &self.value { entries } else { &[] }
+    }
+
+    /// The items of a list; empty for anything else.
+    pub fn items(&self) -> &[Node] {
+        if let Value::Sequence(items) = &self.value { items } else { &[] }
+    }
+
+    /// The text of a string.
+    pub fn as_str(&self) -> Option<&str> {
+        if let Value::String(text) = &self.value { Some(text) } else { None }
+    }
+
+    /// The value as plain JSON.
+    pub fn to_json(&self) -> Json {
+        match &self.value {
+            Value::Null => Json::Null,
+            Value::Bool(b) => Json::Bool(*b),
+            Value::Number { number, .. } => Json::Number(number.clone()),
+            Value::String(text) => Json::String(text.clone()),
+            Value::Sequence(items) => Json::Array(items.iter().map(Node::to_json).collect()),
+            Value::Mapping(entries) => {
+                Json::Object(entries.iter().map(|e| (e.key.clone(), e.value.to_json())).collect())
+            }
+        }
+    }
+
+    /// What the value is, in words for a message: `a list`, `the number 3`.
+    pub fn describe(&self) -> String {
+        match &self.value {
+            Value::Null => "nothing".to_owned(),
+            Value::Bool(b) => format!("`{b}`"),
+            Value::Number { text, .. } => format!("the number {text}"),
+            Value::String(text) if text.chars().count() > 40 => "a string".to_owned(),
+            Value::String(text) => format!("the string {text:?}"),
+            Value::Sequence(_) => "a list".to_owned(),
+            Value::Mapping(_) => "a map".to_owned(),
+        }
+    }
+}
