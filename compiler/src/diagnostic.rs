@@ -159,7 +159,13 @@ impl Diagnostic {
 
     /// Adds an edit that would mend it.
     #[must_use]
-    pub fn fix(mut self, message: impl Into<String>, place: Place, text: impl Into<String>, safety: Safety) -> Self {
+    pub fn fix(
+        mut self,
+        message: impl Into<String>,
+        place: Place,
+        text: impl Into<String>,
+        safety: Safety,
+    ) -> Self {
         let edits = vec![Edit { place, text: text.into() }];
         self.fixes.push(Fix { message: message.into(), edits, safety });
         self
@@ -241,17 +247,25 @@ impl Sink {
         };
         for diagnostic in &mut self.diagnostics {
             diagnostic.labels.iter_mut().for_each(|label| settle(&mut label.place));
-            diagnostic.fixes.iter_mut().flat_map(|fix| &mut fix.edits).for_each(|edit| settle(&mut edit.place));
+            diagnostic
+                .fixes
+                .iter_mut()
+                .flat_map(|fix| &mut fix.edits)
+                .for_each(|edit| settle(&mut edit.place));
         }
     }
 
     /// The findings in the order of the files, without doubles.
     pub fn finish(mut self) -> Vec<Diagnostic> {
-        let key = |d: &Diagnostic| d.labels.first().and_then(|l| l.place.span()).map_or((SourceId(0), 0), |s| (s.source, s.start));
+        let key = |d: &Diagnostic| {
+            d.labels.first().and_then(|l| l.place.span()).map_or((SourceId(0), 0), |s| (s.source, s.start))
+        };
         self.diagnostics.sort_by_key(key);
         let mut seen: Vec<Diagnostic> = Vec::with_capacity(self.diagnostics.len());
         for diagnostic in self.diagnostics {
-            let same = |d: &Diagnostic| d.code == diagnostic.code && d.message == diagnostic.message && d.labels == diagnostic.labels;
+            let same = |d: &Diagnostic| {
+                d.code == diagnostic.code && d.message == diagnostic.message && d.labels == diagnostic.labels
+            };
             if !seen.iter().rev().take(64).any(same) {
                 seen.push(diagnostic);
             }
