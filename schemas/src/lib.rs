@@ -1,5 +1,35 @@
 //! The formats of jobc: the job and targets files as people write them, and the plan as parts of jobc read it.
+//!
+//! The Rust types are the source; `*.v1.schema.json` beside this crate's `Cargo.toml` are made from them by
+//! [`generate`] and compared by a test. The binary carries the committed files.
 
+pub mod distributed;
+pub mod duration;
+mod forms;
+pub mod generate;
+pub mod gpu;
+pub mod image;
+pub mod job;
+pub mod plan;
 mod pointer;
+pub mod quantity;
+pub mod resources;
+pub mod role;
+pub mod scalar;
+pub mod storage;
+pub mod target;
 
+pub use duration::Seconds;
+pub use job::Job;
+pub use plan::Plan;
 pub use pointer::Pointer;
+pub use quantity::{Bytes, Cpus};
+pub use scalar::{EnvValue, Scalar};
+pub use target::{BackendName, Targets};
+
+/// The JSON Schema of job files.
+pub const JOB_SCHEMA: &str = include_str!("../job.v1.schema.json");
+/// The JSON Schema of `targets.yaml`.
+pub const TARGETS_SCHEMA: &str = include_str!("../targets.v1.schema.json");
+/// The JSON Schema of `plan.json`.
+pub const PLAN_SCHEMA: &str = include_str!("../plan.v1.schema.json");

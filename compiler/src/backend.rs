@@ -1,0 +1,143 @@
+//! What a backend is, what it can express, and the one table of backends.
+//!
+//! Adding a backend touches its own folder, one line of the table below, and one Cargo feature.
+
+pub mod address;
+pub mod capability;
+pub mod command;
+
+use camino::Utf8PathBuf;
+use jobc_schema::plan::JobPlan;
+use jobc_schema::target::GpuInjection;
+use jobc_schema::{BackendName, Pointer};
+use serde_json::Value;
+
+use crate::diagnostic::Sink;
+use crate::emit::dockerfile::Dockerfile;
+use crate::files::Files;
+
+pub use address::{Address, render};
+pub use capability::{Capability, Support};
+
+/// Turns a plan into the files of one format.
+pub trait Backend: Sync {
+    /// Its name.
+    fn name(&self) -> BackendName;
+
+    /// One line for `jobc backends`.
+    fn about(&self) -> &'static str;
+
+    /// Whether it can express something for this job; the lower pass asks before it calls [`Backend::lower`] and
+    /// reports what it cannot at the line that asked for it.
+    fn support(&self, capability: Capability, job: &JobPlan) -> Support;
+
+    /// Whether the job gives it anything to write; a job without built images has no Dockerfiles.
+    fn applies(&self, _job: &JobPlan) -> bool {
+        true
+    }
+
+    /// Lowers a job to files, relative to `<target>/<backend>/`. What only this backend can see to be wrong, such
+    /// as a derived name that is too long, goes to the sink.
+    fn lower(&self, job: &JobPlan, context: &Context<'_>, sink: &mut Sink) -> Vec<File>;
+}
+
+/// What a backend may know besides the plan.
+#[derive(Clone)]
+pub struct Context<'a> {
+    /// Files beside the job file.
+    pub files: &'a dyn Files,
+    /// The way from the target's output folder to the job file's, such as `../../..`, for bind mounts of relative paths.
+    pub to_job: Utf8PathBuf,
+    /// What of the GPU set-up OCI bundles carry; the target's choice unless the command line gives one.
+    pub gpu_injection: Option<GpuInjection>,
+    /// Whether what cannot be expressed becomes a warning.
+    pub allow_lossy: bool,
+}
+
+/// One file to write.
+#[derive(Clone, Debug, PartialEq)]
+pub struct File {
+    /// The path, relative to `<target>/<backend>/`.
+    pub path: Utf8PathBuf,
+    /// Permission bits.
+    pub mode: u32,
+    /// What it holds.
+    pub content: Content,
+    /// Where its parts come from, for the source map.
+    pub origins: Vec<Origin>,
+}
+
+/// What a file holds: structure, which `emit` alone turns into bytes.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Content {
+    /// A YAML document.
+    Yaml(Value),
+    /// A JSON document.
+    Json(Value),
+    /// A Dockerfile.
+    Dockerfile(Dockerfile),
+    /// Plain text.
+    Text(String),
+}
+
+/// Where a part of a file comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// The part.
+    pub part: PartOf,
+    /// Where it comes from.
+    pub from: From,
+}
+
+/// A part of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PartOf {
+    /// A JSON Pointer into a YAML or JSON file.
+    Pointer(Pointer),
+    /// A line, from 1; for a Dockerfile the number of the instruction, from 0, which emit turns into its line.
+    Line(u32),
+}
+
+/// Where a part of a file comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum From {
+    /// A place of the job file.
+    Spec(Pointer),
+    /// A setting of the target, by its pointer below the target.
+    Target(Pointer),
+    /// A default, in words: `the default of Kubernetes`.
+    Default(&'static str),
+}
+
+impl File {
+    /// A file readable by all, without origins yet.
+    pub fn new(path: impl Into<Utf8PathBuf>, content: Content) -> Self {
+        Self { path: path.into(), mode: 0o644, content, origins: vec![] }
+    }
+
+    /// Notes that a part comes from a place of the job file.
+    pub fn origin(&mut self, part: &Pointer, spec: &Pointer) {
+        self.origins.push(Origin { part: PartOf::Pointer(part.clone()), from: From::Spec(spec.clone()) });
+    }
+}
+
+/// The backends that are built in, in the order they are written.
+pub fn table() -> &'static [&'static dyn Backend] {
+    &[
+        #[cfg(feature = "dockerfile")]
+        &crate::backends::dockerfile::DockerfileBackend,
+        #[cfg(feature = "oci")]
+        &crate::backends::oci::OciBackend,
+        #[cfg(feature = "cgroup")]
+        &crate::backends::cgroup::CgroupBackend,
+        #[cfg(feature = "kubernetes")]
+        &crate::backends::kubernetes::KubernetesBackend,
+        #[cfg(feature = "openpai")]
+        &crate::backends::openpai::OpenpaiBackend,
+    ]
+}
+
+/// The built-in backend of that name; nothing where this binary was built without it.
+pub fn find(name: BackendName) -> Option<&'static dyn Backend> {
+    table().iter().copied().find(|backend| backend.name() == name)
+}

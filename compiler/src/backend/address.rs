@@ -1,0 +1,52 @@
+//! How a target fills the holes of a text: addresses, ports, the instance's number.
+
+use jobc_schema::plan::{Reference, Text};
+
+/// What a place answers for the holes of a text.
+pub trait Address {
+    /// The number of the instance that reads the text, or what expands to it there.
+    fn index(&self) -> String;
+
+    /// The rank: [`Address::index`] plus an offset.
+    fn rank(&self, offset: u32) -> String;
+
+    /// The address of an instance; of the one that reads the text where `index` is absent.
+    fn host(&self, role: &str, index: Option<u32>) -> String;
+
+    /// The number of a port of an instance.
+    fn port(&self, role: &str, label: &str, index: Option<u32>) -> String;
+
+    /// How many instances a role has.
+    fn instances(&self, role: &str) -> u32;
+}
+
+/// Fills one hole.
+pub fn fill(reference: &Reference, at: &dyn Address) -> String {
+    match reference {
+        Reference::Index {} => at.index(),
+        Reference::Rank { offset } => at.rank(*offset),
+        Reference::Host { role, index } => at.host(role, *index),
+        Reference::Port { role, label, index } => at.port(role, label, *index),
+        Reference::Hosts { role, label, before, after, separator } => {
+            let mut list = String::new();
+            for index in 0..at.instances(role) {
+                if index > 0 {
+                    list.push_str(separator);
+                }
+                list.push_str(before);
+                list.push_str(&at.host(role, Some(index)));
+                if let Some(label) = label {
+                    list.push(':');
+                    list.push_str(&at.port(role, label, Some(index)));
+                }
+                list.push_str(after);
+            }
+            list
+        }
+    }
+}
+
+/// Renders a text as a place sees it.
+pub fn render(text: &Text, at: &dyn Address) -> String {
+    text.render(|reference| fill(reference, at))
+}

@@ -1,0 +1,356 @@
+//! What a job may ask of a backend, and how far a backend can go.
+
+use jobc_schema::Pointer;
+use jobc_schema::gpu::Vendor;
+use jobc_schema::job::Network;
+use jobc_schema::plan::{GangPlan, JobPlan, ProbePlan, RolePlan, VolumeSource};
+use jobc_schema::resources::Publish;
+use jobc_schema::role::{NeedState, RetryScope};
+
+/// Something a job may ask for that not every backend can express.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Capability {
+    /// An order between roles: this state of the other role.
+    Needs(NeedState),
+    /// An order that waits for some instances only.
+    NeedsMin,
+    /// Readiness by port, page, command.
+    ReadyProbe,
+    /// Readiness by a line of the log.
+    ReadyLog,
+    /// Readiness watched on after the first time.
+    ReadyKeep,
+    /// The job ends well when some instances of a role have.
+    MinSucceeded,
+    /// The job fails only when several instances of a role have, or never by it.
+    MinFailed,
+    /// Retries of this scope.
+    Retry(RetryScope),
+    /// Retries of some exit codes only.
+    RetryExitCodes,
+    /// A wait before a retry.
+    RetryBackoff,
+    /// A limit on the whole job's time.
+    JobTimeout,
+    /// A limit on an instance's time.
+    RoleTimeout,
+    /// All or nothing, demanded.
+    GangRequired,
+    /// So many or nothing.
+    GangMin,
+    /// A cap on how many instances run at once.
+    Parallel,
+    /// A cap on how many jobs of a matrix run at once.
+    MaxParallel,
+    /// The host's network, a network of the job's own, or none.
+    Network(Network),
+    /// A port published on the host.
+    PublishHost,
+    /// A port published as a service.
+    PublishService,
+    /// Files with text.
+    Files,
+    /// Files that use the instance's number.
+    FileIndex,
+    /// Files with a secret.
+    FileSecret,
+    /// Environment variables with a secret.
+    EnvSecret,
+    /// A secret of a kind `env` or `file`, which whoever starts the job must hand over.
+    SecretFromStarter,
+    /// A secret in the place's own store.
+    SecretFromStore,
+    /// A bare path of the machine.
+    VolumePath,
+    /// An NFS export.
+    VolumeNfs,
+    /// An S3 bucket.
+    VolumeS3,
+    /// A PersistentVolumeClaim.
+    VolumePvc,
+    /// A file fetched by https.
+    VolumeHttps,
+    /// A git repository.
+    VolumeGit,
+    /// A volume that the target provides.
+    VolumeTarget,
+    /// Volume options.
+    VolumeOptions,
+    /// A role without CPUs or memory stated.
+    NoCpu,
+    /// A role without memory stated.
+    NoMemory,
+    /// A size of /dev/shm.
+    Shm,
+    /// Room for files.
+    Disk,
+    /// A limit of processes.
+    Pids,
+    /// Huge pages.
+    Hugepages,
+    /// RDMA devices.
+    Rdma,
+    /// setrlimit(2) limits.
+    Ulimits,
+    /// GPUs of this vendor.
+    Gpu(Vendor),
+    /// All GPUs hidden.
+    GpuNone,
+    /// GPUs of a model.
+    GpuModel,
+    /// GPUs with so much memory.
+    GpuMemory,
+    /// GPUs of a compute capability, CUDA or driver version.
+    GpuVersion,
+    /// A slice by memory or cores.
+    GpuShare,
+    /// A slice by MIG profile.
+    GpuProfile,
+    /// A user other than the image's.
+    User,
+    /// A working folder other than the image's.
+    Workdir,
+    /// The image's own command, or arguments for its ENTRYPOINT.
+    ImageCommand,
+    /// Labels.
+    Labels,
+    /// A read-only root.
+    ReadOnlyRoot,
+    /// Linux capabilities.
+    LinuxCapabilities,
+    /// All privileges.
+    Privileged,
+    /// The machine's own files as the image.
+    ImageHost,
+    /// An image that is built.
+    ImageBuild,
+    /// A log-in of a registry.
+    RegistryLogin,
+    /// ssh between instances.
+    Ssh,
+    /// A time between SIGTERM and SIGKILL.
+    GracePeriod,
+}
+
+/// How far a backend can express something.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Support {
+    /// Exactly.
+    Full,
+    /// Not in this format, but whoever carries the plan out does it: `jobc run` reads it from plan.json.
+    Plan,
+    /// Not exactly: what happens instead; refused unless `--allow-lossy`.
+    Lossy(String),
+    /// Not at all: the reason and the nearest thing that works.
+    None(String),
+}
+
+/// What a job asks for, each with the place that asks; in the order of the file.
+pub fn needs(job: &JobPlan) -> Vec<(Capability, Pointer)> {
+    let mut found = Vec::new();
+    let root = Pointer::ROOT;
+    match job.gang {
+        GangPlan::Required => found.push((Capability::GangRequired, root.key("gang"))),
+        GangPlan::Min(_) => found.push((Capability::GangMin, root.key("gang"))),
+        GangPlan::Auto | GangPlan::None => {}
+    }
+    if job.network != Network::Auto {
+        found.push((Capability::Network(job.network), root.key("network")));
+    }
+    if job.timeout_seconds.is_some() {
+        found.push((Capability::JobTimeout, root.key("timeout")));
+    }
+    if job.max_parallel.is_some() {
+        found.push((Capability::MaxParallel, root.keys(["matrix", "max_parallel"])));
+    }
+    for host in job.registries.keys() {
+        found.push((Capability::RegistryLogin, root.keys(["registries", host])));
+    }
+    if job.distributed.as_ref().is_some_and(|d| d.ssh.is_some()) {
+        found.push((Capability::Ssh, root.key("distributed")));
+    }
+    needs_of_secrets(job, &mut found);
+    needs_of_volumes(job, &mut found);
+    for image in job.images.values() {
+        use jobc_schema::plan::ImageSource;
+        match image.source {
+            ImageSource::Host {} => found.push((Capability::ImageHost, image.declared_at.clone())),
+            ImageSource::Build { .. } | ImageSource::Dockerfile { .. } => {
+                found.push((Capability::ImageBuild, image.declared_at.clone()));
+            }
+            ImageSource::Reference {} => {}
+        }
+    }
+    for role in &job.roles {
+        needs_of_role(job, role, &mut found);
+    }
+    found
+}
+
+type Found = Vec<(Capability, Pointer)>;
+
+fn needs_of_secrets(job: &JobPlan, found: &mut Found) {
+    use jobc_schema::plan::SecretPlan;
+    for (name, secret) in &job.secrets {
+        let capability = match secret {
+            SecretPlan::Env(_) | SecretPlan::File(_) => Capability::SecretFromStarter,
+            SecretPlan::Store { .. } => Capability::SecretFromStore,
+        };
+        found.push((capability, Pointer::ROOT.keys(["secrets", name])));
+    }
+}
+
+fn needs_of_volumes(job: &JobPlan, found: &mut Found) {
+    use jobc_schema::plan::VolumeKind;
+    for (name, volume) in &job.volumes {
+        let under = if volume.kind == VolumeKind::Data { "data" } else { "outputs" };
+        let at = Pointer::ROOT.keys([under, name]);
+        let capability = match volume.source {
+            VolumeSource::Path { .. } => Capability::VolumePath,
+            VolumeSource::Nfs { .. } => Capability::VolumeNfs,
+            VolumeSource::S3 { .. } => Capability::VolumeS3,
+            VolumeSource::Pvc { .. } => Capability::VolumePvc,
+            VolumeSource::Https { .. } => Capability::VolumeHttps,
+            VolumeSource::Git { .. } => Capability::VolumeGit,
+            VolumeSource::Target {} => Capability::VolumeTarget,
+        };
+        let place = if capability == Capability::VolumeTarget { at.clone() } else { at.key("source") };
+        found.push((capability, place));
+        if !volume.options.is_empty() {
+            found.push((Capability::VolumeOptions, at.key("options")));
+        }
+    }
+}
+
+fn needs_of_role(job: &JobPlan, role: &RolePlan, found: &mut Found) {
+    use jobc_schema::plan::{CommandPlan, EnvPlan, FileContent, Reference};
+    let at = role.at();
+    for need in &role.needs {
+        let place = at.keys(["needs", &need.role]);
+        found.push((Capability::Needs(need.state), place.clone()));
+        if job.role(&need.role).is_some_and(|other| need.min < other.instances) {
+            found.push((Capability::NeedsMin, place));
+        }
+    }
+    if let Some(ready) = &role.ready {
+        let capability = if matches!(ready.probe, ProbePlan::Log(_)) {
+            Capability::ReadyLog
+        } else {
+            Capability::ReadyProbe
+        };
+        found.push((capability, at.key("ready")));
+        if ready.keep {
+            found.push((Capability::ReadyKeep, at.keys(["ready", "keep"])));
+        }
+    }
+    if role.completion.min_succeeded.is_some() {
+        found.push((Capability::MinSucceeded, at.keys(["completion", "min_succeeded"])));
+    }
+    if role.completion.min_failed != Some(1) {
+        found.push((Capability::MinFailed, at.keys(["completion", "min_failed"])));
+    }
+    if role.retry.max > 0 {
+        found.push((Capability::Retry(role.retry.scope), at.key("retry")));
+        if !role.retry.on_exit_codes.is_empty() {
+            found.push((Capability::RetryExitCodes, at.keys(["retry", "on_exit_codes"])));
+        }
+        if role.retry.backoff_seconds.is_some() {
+            found.push((Capability::RetryBackoff, at.keys(["retry", "backoff"])));
+        }
+    }
+    if role.timeout_seconds.is_some() {
+        found.push((Capability::RoleTimeout, at.key("timeout")));
+    }
+    if role.grace_period_seconds != 30 {
+        found.push((Capability::GracePeriod, at.key("grace_period")));
+    }
+    if role.parallel.is_some_and(|n| n < role.instances) {
+        found.push((Capability::Parallel, at.key("parallel")));
+    }
+    for port in &role.ports {
+        let place = at.keys(["resources", "ports", &port.label]);
+        match port.publish {
+            Publish::None => {}
+            Publish::Host => found.push((Capability::PublishHost, place)),
+            Publish::Service => found.push((Capability::PublishService, place)),
+        }
+    }
+    for file in &role.files {
+        let place = at.keys(["files", &file.path]);
+        match &file.content {
+            FileContent::Secret { .. } => found.push((Capability::FileSecret, place)),
+            FileContent::Text(text) => {
+                if text.references().any(|r| matches!(r, Reference::Index {} | Reference::Rank { .. })) {
+                    found.push((Capability::FileIndex, place.clone()));
+                }
+                found.push((Capability::Files, place));
+            }
+        }
+    }
+    for (name, value) in &role.env {
+        if matches!(value, EnvPlan::Secret { .. }) {
+            found.push((Capability::EnvSecret, at.keys(["env", name])));
+        }
+    }
+    if matches!(role.command, CommandPlan::Image {} | CommandPlan::Args(_)) {
+        found.push((Capability::ImageCommand, at.clone()));
+    }
+    if role.user.is_some() {
+        found.push((Capability::User, at.key("user")));
+    }
+    if role.workdir.is_some() {
+        found.push((Capability::Workdir, at.key("workdir")));
+    }
+    if !role.labels.is_empty() {
+        found.push((Capability::Labels, at.key("labels")));
+    }
+    let security = at.key("security");
+    if role.security.read_only_root {
+        found.push((Capability::ReadOnlyRoot, security.key("read_only_root")));
+    }
+    if role.security.capabilities.is_some() {
+        found.push((Capability::LinuxCapabilities, security.key("capabilities")));
+    }
+    if role.security.privileged {
+        found.push((Capability::Privileged, security.key("privileged")));
+    }
+    needs_of_resources(role, &at.key("resources"), found);
+}
+
+fn needs_of_resources(role: &RolePlan, at: &Pointer, found: &mut Found) {
+    let resources = &role.resources;
+    let mut ask = |wanted: bool, capability: Capability, key: &str| {
+        if wanted {
+            found.push((capability, at.key(key)));
+        }
+    };
+    ask(resources.cpu_millis.is_none(), Capability::NoCpu, "cpu");
+    ask(resources.memory_bytes.is_none(), Capability::NoMemory, "memory");
+    ask(resources.shm_bytes.is_some(), Capability::Shm, "shm");
+    ask(resources.disk_bytes.is_some(), Capability::Disk, "disk");
+    ask(resources.pids.is_some(), Capability::Pids, "pids");
+    ask(!resources.hugepages_bytes.is_empty(), Capability::Hugepages, "hugepages");
+    ask(resources.rdma.is_some_and(|n| n > 0), Capability::Rdma, "rdma");
+    ask(!resources.ulimits.is_empty(), Capability::Ulimits, "ulimits");
+    let Some(gpu) = &resources.gpu else { return };
+    if gpu.count == 0 {
+        found.push((Capability::GpuNone, at.key("gpu")));
+        return;
+    }
+    let at = at.key("gpu");
+    found.push((Capability::Gpu(gpu.vendor), at.clone()));
+    let mut ask = |wanted: bool, capability: Capability, key: &str| {
+        if wanted {
+            found.push((capability, at.key(key)));
+        }
+    };
+    ask(!gpu.models.is_empty(), Capability::GpuModel, "model");
+    ask(gpu.memory_bytes.is_some(), Capability::GpuMemory, "memory");
+    ask(gpu.compute_capability.is_some(), Capability::GpuVersion, "compute_capability");
+    ask(gpu.cuda.is_some(), Capability::GpuVersion, "cuda");
+    ask(gpu.driver.is_some(), Capability::GpuVersion, "driver");
+    if let Some(share) = &gpu.share {
+        ask(share.profile.is_some(), Capability::GpuProfile, "share");
+        ask(share.profile.is_none(), Capability::GpuShare, "share");
+    }
+}

@@ -1,0 +1,96 @@
+//! The arguments an instance is started with: script, set-up, and what the instances do that do not launch.
+
+use jobc_schema::plan::{CommandPlan, JobPlan, Launch, Reference, RolePlan, SshPlan, Text};
+
+/// What the instances that do not launch run: sshd where the job has ssh, else a wait for SIGTERM.
+///
+/// The host keys are made on the spot, for nobody checks them inside a job; the user's keys come from
+/// `/etc/jobc/ssh`, which whoever carries the plan out mounts there.
+const SERVE_SSH: &str = include_str!("command/serve_ssh.sh");
+
+/// Waits until every peer answers by ssh, then goes on; run by the launching instance.
+const SSH_BARRIER: &str = include_str!("command/ssh_barrier.sh");
+
+/// Idles until the job ends.
+const IDLE: &str = "trap 'exit 0' TERM INT; while :; do sleep 3600 & wait $!; done\n";
+
+/// The whole argument list of a role, or nothing where the image's own command runs.
+///
+/// For [`CommandPlan::Args`] the list is what follows the image's ENTRYPOINT; [`keeps_entrypoint`] tells.
+pub fn argv(job: &JobPlan, role: &RolePlan) -> Option<Vec<Text>> {
+    let ssh = job.distributed.as_ref().and_then(|d| d.ssh.as_ref()).filter(|_| is_member(job, role));
+    let own = match &role.command {
+        CommandPlan::Image {} => None,
+        CommandPlan::Args(args) => Some(args.clone()),
+        CommandPlan::Argv { argv, setup: None } => Some(argv.clone()),
+        CommandPlan::Argv { argv, setup: Some(setup) } => {
+            let mut script = setup.clone();
+            script.push_str("\nexec \"$@\"");
+            Some(
+                bash(script).into_iter().chain([Text::literal("bash")]).chain(argv.iter().cloned()).collect(),
+            )
+        }
+        CommandPlan::Script { shell, setup, script } => {
+            let mut text = setup.clone().unwrap_or_default();
+            if setup.is_some() {
+                text.push_str("\n");
+            }
+            text.push_text(script);
+            Some(shell.iter().map(|s| Text::literal(s.clone())).chain([text]).collect())
+        }
+    };
+    let serve = || match ssh {
+        Some(ssh) => with_ssh_settings(SERVE_SSH, ssh, role),
+        None => Text::literal(IDLE),
+    };
+    match role.launch {
+        Launch::All if ssh.is_some() => {
+            let ssh = ssh?;
+            let prelude = with_ssh_settings(SSH_BARRIER, ssh, role);
+            own.map(|own| behind(prelude, own))
+        }
+        Launch::All => own,
+        Launch::None => Some(bash(serve())),
+        Launch::First => {
+            let mut prelude = Text::literal("if [ \"");
+            prelude.push_reference(Reference::Index {});
+            prelude.push_str("\" != 0 ]; then\n");
+            prelude.push_text(&serve());
+            prelude.push_str("fi\n");
+            if let Some(ssh) = ssh {
+                prelude.push_text(&with_ssh_settings(SSH_BARRIER, ssh, role));
+            }
+            own.map(|own| behind(prelude, own))
+        }
+    }
+}
+
+/// Whether the arguments follow the image's ENTRYPOINT in place of its CMD.
+pub fn keeps_entrypoint(role: &RolePlan) -> bool {
+    matches!(role.command, CommandPlan::Args(_)) && role.launch == Launch::All
+}
+
+/// Whether a role takes part in the job's rendezvous.
+pub fn is_member(job: &JobPlan, role: &RolePlan) -> bool {
+    job.distributed.as_ref().is_some_and(|d| d.members.iter().any(|m| m.role == role.name))
+}
+
+/// `bash -euo pipefail -c SCRIPT`.
+fn bash(script: Text) -> Vec<Text> {
+    ["bash", "-euo", "pipefail", "-c"].into_iter().map(Text::literal).chain([script]).collect()
+}
+
+/// Runs a prelude, then the arguments in its place.
+fn behind(mut prelude: Text, own: Vec<Text>) -> Vec<Text> {
+    prelude.push_str("exec \"$@\"\n");
+    bash(prelude).into_iter().chain([Text::literal("bash")]).chain(own).collect()
+}
+
+fn with_ssh_settings(script: &str, ssh: &SshPlan, role: &RolePlan) -> Text {
+    let mut text =
+        Text::literal(format!("JOBC_SSH_PORT={} JOBC_SSH_USER={} JOBC_SSH_SELF=", ssh.port, ssh.user));
+    text.push_reference(Reference::Host { role: role.name.clone(), index: None });
+    text.push_str("\n");
+    text.push_str(script);
+    text
+}

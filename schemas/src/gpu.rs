@@ -1,0 +1,143 @@
+//! GPUs: `resources.gpu`.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::forms;
+use crate::quantity::Bytes;
+
+/// GPUs of an instance: how many, or how many of which kind.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Gpu {
+    /// How many; `0` hides all GPUs.
+    Count(#[schemars(schema_with = "forms::count")] u32),
+    /// How many of which kind.
+    Rules(Box<GpuRules>),
+}
+
+/// How many GPUs of which kind.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GpuRules {
+    /// How many GPUs, or with `share` how many slices.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "forms::count", extend("default" = 1, "examples" = [8]))]
+    pub count: Option<u32>,
+    /// Who makes the GPU.
+    #[serde(default)]
+    #[schemars(extend("default" = "nvidia", "examples" = ["amd"]))]
+    pub vendor: Vendor,
+    /// The model, or a list of models that will do: a family (`A100`) or a variant (`A100-80GB`), in any case.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("examples" = ["A100-80GB", ["A100", "H100"]]))]
+    pub model: Option<OneOrMany>,
+    /// At least this much memory on each GPU, by the card's nominal class.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("examples" = ["40GiB"]))]
+    pub memory: Option<Bytes>,
+    /// At least this CUDA compute capability.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = r"^[0-9]+\.[0-9]+$"), extend("examples" = ["8.0"]))]
+    pub compute_capability: Option<String>,
+    /// The CUDA version the program needs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = r"^[0-9]+\.[0-9]+(\.[0-9]+)?$"), extend("examples" = ["12.4"]))]
+    pub cuda: Option<String>,
+    /// At least this driver version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = r"^[0-9]+(\.[0-9]+){0,2}$"), extend("examples" = ["550.54.15"]))]
+    pub driver: Option<String>,
+    /// What of the driver the program uses; `compute` and `utility` unless written.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("default" = ["compute", "utility"], "examples" = [["compute", "utility", "video"]]))]
+    pub capabilities: Vec<DriverCapability>,
+    /// Slices of GPUs instead of whole ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("examples" = [{"memory": "8GiB"}, {"profile": "1g.10gb"}]))]
+    pub share: Option<Share>,
+}
+
+/// One name or several.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum OneOrMany {
+    /// One.
+    One(String),
+    /// Any of several.
+    Many(#[schemars(length(min = 1))] Vec<String>),
+}
+
+/// Who makes a GPU.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Vendor {
+    /// NVIDIA.
+    #[default]
+    Nvidia,
+    /// AMD.
+    Amd,
+    /// Intel.
+    Intel,
+}
+
+/// A part of the NVIDIA driver that a container may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum DriverCapability {
+    /// CUDA and OpenCL.
+    Compute,
+    /// nvidia-smi and NVML.
+    Utility,
+    /// Video encoding and decoding.
+    Video,
+    /// OpenGL and Vulkan.
+    Graphics,
+    /// An X display; implies graphics.
+    Display,
+    /// 32-bit programs.
+    Compat32,
+    /// The NGX library.
+    Ngx,
+    /// All of them.
+    All,
+}
+
+/// A slice of a GPU: a MIG `profile`, or `memory` and `cores`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Share {
+    /// GPU memory of the slice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("examples" = ["8GiB"]))]
+    pub memory: Option<Bytes>,
+    /// Percent of the GPU's cores.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "forms::percent", extend("examples" = [30]))]
+    pub cores: Option<u32>,
+    /// A MIG profile; excludes `memory` and `cores`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("examples" = ["1g.10gb"]))]
+    pub profile: Option<String>,
+    /// How strictly the slice must be kept.
+    #[serde(default)]
+    #[schemars(extend("default" = "soft", "examples" = ["hard"]))]
+    pub isolation: Isolation,
+    /// Whether all slices must be on one card; on different cards otherwise.
+    #[serde(default)]
+    #[schemars(extend("default" = false, "examples" = [true]))]
+    pub same_card: bool,
+}
+
+/// How strictly a slice must be kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Isolation {
+    /// Nothing enforces it.
+    None,
+    /// A driver or a library enforces it.
+    #[default]
+    Soft,
+    /// The hardware enforces it.
+    Hard,
+}

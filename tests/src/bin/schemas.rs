@@ -1,0 +1,9 @@
+//! Writes the generated JSON Schemas beside the crate `jobc-schema`.
+
+fn main() -> std::io::Result<()> {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../schemas/");
+    for (name, text) in jobc_schema::generate::schemas() {
+        std::fs::write(format!("{folder}{name}"), text)?;
+    }
+    Ok(())
+}
