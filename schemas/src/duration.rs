@@ -93,7 +93,7 @@ mod tests {
     #[test]
     fn durations() {
         let check = |text: &str, seconds: Option<u64>| {
-            assert_eq!(Seconds::parse(text).ok().map(|s| s.0), seconds, "{text}")
+            assert_eq!(Seconds::parse(text).ok().map(|s| s.0), seconds, "{text}");
         };
         check("90s", Some(90));
         check("2d", Some(172_800));

@@ -231,7 +231,7 @@ mod tests {
     #[test]
     fn cpus_are_thousandths() {
         let check = |text: &str, millis: Option<u64>| {
-            assert_eq!(Cpus::parse(text).ok().map(|c| c.millis), millis, "{text}")
+            assert_eq!(Cpus::parse(text).ok().map(|c| c.millis), millis, "{text}");
         };
         check("4", Some(4000));
         check("0.5", Some(500));
