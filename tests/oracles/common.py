@@ -93,6 +93,12 @@ def documents(path):
     return [item for item in yaml.safe_load_all(Path(path).read_text(encoding="utf-8")) if item is not None]
 
 
+def built_in(manifest):
+    """Whether Kubernetes itself defines the object: its group is `apps` or `networking.k8s.io`, not `x.example.com`."""
+    group = manifest["apiVersion"].rpartition("/")[0]
+    return "." not in group or group.endswith(".k8s.io")
+
+
 def published(*parts):
     """A published schema beside the checkout, or None when that folder is absent."""
     path = PUBLISHED.joinpath(*parts)
