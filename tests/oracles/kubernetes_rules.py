@@ -12,6 +12,7 @@ ENVIRONMENT = re.compile(r"[\x20-\x3c\x3e-\x7e]+")
 
 def broken_rules(manifest):
     """One line for each rule that an object of a built-in kind breaks."""
+    yield from nulls(manifest, "")
     kind, name = manifest["kind"], manifest["metadata"].get("name", "")
     form = DNS_1035 if kind == "Service" else DNS_SUBDOMAIN
     if not form.fullmatch(name):
@@ -21,6 +22,15 @@ def broken_rules(manifest):
         yield from job(manifest["spec"], name)
     elif kind == "Pod":
         yield from pod(manifest["spec"], "/spec")
+
+
+def nulls(value, place):
+    """A null means "delete this" to `kubectl apply` and nothing to a reader."""
+    if value is None:
+        yield f"{place}: is null"
+    elif isinstance(value, (dict, list)):
+        for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from nulls(inner, f"{place}/{key}")
 
 
 def labels(metadata, place):
