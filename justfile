@@ -33,6 +33,21 @@ oracles *arguments:
 demo *job:
     ./demo {{ job }}
 
+# Make the examples' golden output again
+goldens:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    cargo build --locked --package jobc
+    for job in examples/*/job.*; do
+        target/debug/jobc build "$job" -o "$(dirname "$job")/out"
+    done
+    git status --short examples
+
+# Make the JSON Schemas again from the Rust types
+schemas:
+    cargo run --locked --package jobc-tests --bin schemas
+    git status --short schemas
+
 # Time and memory of whole runs, and how they grow with the job
 bench *arguments:
     tests/bench/run {{ arguments }}
