@@ -61,10 +61,13 @@ def run(runtime, bundle, check, scratch):
 
 
 def absent_groups(path):
-    """The control groups above a container's that its start will make, deepest first; runtimes leave them behind."""
-    above = Path("/", path.lstrip("/")).parents
+    """A container's control groups and those above that its start will make, deepest first.
+
+    Runtimes leave the ones above behind, and after a failed start the container's own.
+    """
+    own = Path("/", path.lstrip("/"))
     hierarchies = [Path("/sys/fs/cgroup"), *Path("/sys/fs/cgroup").glob("*/")]
-    every = [Path(f"{hierarchy}{group}") for hierarchy in hierarchies for group in above if group != Path("/")]
+    every = [Path(f"{hierarchy}{group}") for hierarchy in hierarchies for group in (own, *own.parents)[:-1]]
     return [group for group in every if not group.exists()]
 
 
