@@ -16,6 +16,9 @@ UNIFIED = (TREE / "cgroup.controllers").exists()
 # Files whose order matters come first, in that order; the kernel checks each against what is there already.
 FIRST = ["memory.limit_in_bytes", "memory.memsw.limit_in_bytes", "cpu.cfs_period_us", "devices.deny", "devices.allow",
          "cpuset.cpus", "cpuset.mems"]
+KNOWN = set("cpu cpuacct cpuset memory hugetlb pids blkio io devices freezer rdma misc net_cls net_prio".split())
+# Files that depend on how a kernel was built; any other that is absent is a wrong name.
+OPTIONAL = {"io.weight", "io.bfq.weight", "blkio.weight", "blkio.bfq.weight"}
 LACKING = {errno.ENODEV: "no such device here", errno.ENXIO: "no such device here"}
 
 
@@ -36,6 +39,9 @@ def judge(folder, name, available, check):
     try:
         for path in files:
             controller = path.name.partition(".")[0]
+            if controller not in KNOWN | {"cgroup"}:
+                problems.append(f"{path.name}: no kernel has such a controller")
+                continue
             if controller not in available | {"cgroup"}:
                 check.note(f"{controller}: no such controller here")
                 continue
@@ -54,7 +60,9 @@ def write(source, file, check):
     if not lines:
         return [f"{source.name} is empty"]
     if not file.exists():
-        check.note(f"{file.name}: no such file in this kernel")
+        if file.name not in OPTIONAL:
+            return [f"{file.name}: the kernel has no such file"]
+        check.note(f"{file.name}: not in this kernel")
         return []
     for line in lines:
         try:
