@@ -3,8 +3,8 @@
 Each change is counted and printed by name. Everything else in config.json is run as it was built.
 
 * process.args: the image is absent, so a busybox program stands in that waits until it has been looked at.
-* mounts: a bind mount's absolute source, unless it is one every Linux has, becomes an empty folder of the test's own.
-  A relative source belongs to the bundle and must be there.
+* mounts: a bind mount's source outside the bundle, unless it is one every Linux has, becomes an empty folder of the
+  test's own. A source inside the bundle must be there.
 * hooks: one whose program is absent (NVIDIA's, on a machine without a GPU) is left out.
 * linux.resources: a controller or CPU number this machine lacks is left out; amounts (memory, quota, pids) stay.
 * process: a resource limit above this machine's hard limit, a capability outside its bounding set and a negative
@@ -38,7 +38,7 @@ def sources(mounts, scratch):
     for number, mount in enumerate(mounts):
         bind = mount.get("type") == "bind" or {"bind", "rbind"} & set(mount.get("options", []))
         source = mount.get("source", "")
-        if not bind or not source.startswith("/"):
+        if not bind or not source.startswith(("/", "..")):
             continue
         if source.startswith(EVERYWHERE) and os.path.exists(source):
             continue
