@@ -13,6 +13,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 PUBLISHED = REPOSITORY.parent / "shared" / "schemas"
 
 SKIPPED = 77
+LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def required():
@@ -85,12 +86,12 @@ def shown(path):
 def read(path):
     """A YAML or JSON file; JSON is read as JSON."""
     text = Path(path).read_text(encoding="utf-8")
-    return json.loads(text) if str(path).endswith(".json") else yaml.safe_load(text)
+    return json.loads(text) if str(path).endswith(".json") else yaml.load(text, LOADER)
 
 
 def documents(path):
     """The documents of a YAML file that are not empty."""
-    return [item for item in yaml.safe_load_all(Path(path).read_text(encoding="utf-8")) if item is not None]
+    return [item for item in yaml.load_all(Path(path).read_text(encoding="utf-8"), LOADER) if item is not None]
 
 
 def built_in(manifest):
