@@ -5,6 +5,8 @@ The pods inside are also held against the API server's rules that a schema canno
 resources are judged by `custom_resources`; the jobs inside them are judged here.
 """
 
+import copy
+
 from common import Check, built_in, documents
 from kubernetes_rules import broken_rules
 
@@ -38,8 +40,16 @@ def objects(manifest):
         yield manifest
     if manifest["kind"] == "JobSet":
         for job in manifest["spec"]["replicatedJobs"]:
-            metadata = {"name": f"{manifest['metadata']['name']}-{job['name']}-0", **job["template"].get("metadata", {})}
-            yield {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": job["template"]["spec"]}
+            yield job_of(manifest["metadata"]["name"], job)
+
+
+def job_of(jobset, job):
+    """The first Job the controller makes of a replicated job, with the defaults of its webhook filled in."""
+    metadata = {"name": f"{jobset}-{job['name']}-0", **job["template"].get("metadata", {})}
+    spec = copy.deepcopy(job["template"]["spec"])
+    spec.setdefault("completionMode", "Indexed")
+    spec["template"]["spec"].setdefault("restartPolicy", "OnFailure")
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec}
 
 
 main()

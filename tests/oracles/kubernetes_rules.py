@@ -44,7 +44,7 @@ def job(spec, name):
     restart = spec["template"]["spec"].get("restartPolicy")
     if restart not in ("Never", "OnFailure"):
         yield f"/spec/template/spec/restartPolicy: a Job's pods restart Never or OnFailure, not {restart}"
-    if indexed and "completions" not in spec:
+    if indexed and "completions" not in spec and "parallelism" in spec:
         yield "/spec: an Indexed job needs completions"
     if indexed and len(f"{name}-{spec.get('completions', 1) - 1}") > 63:
         yield "/metadata/name: the hostname of the last index is longer than 63 characters"
