@@ -1,0 +1,53 @@
+# Short names for what is done often; `just` lists them.
+
+_default:
+    @just --list --unsorted
+
+# What CI runs, apart from installing tools: do this before a push
+ready: fmt test deny
+
+# Every check, with a summary
+test:
+    ./test
+
+# Lints and formatting, nothing changed
+lint:
+    cargo fmt --all --check
+    cargo clippy --workspace --all-targets --locked -- -D warnings
+    cargo clippy --package jobc-compiler --no-default-features --locked -- -D warnings
+
+# Format everything
+fmt:
+    cargo fmt --all
+
+# Licences, banned crates and sources; needs cargo-deny
+deny:
+    @if command -v cargo-deny >/dev/null; then cargo deny check licenses bans sources; else echo "deny: cargo-deny is not installed, skipped"; fi
+
+# The outside judges on the examples' golden output: `just oracles -c oci_run`
+oracles *arguments:
+    tests/oracles/selftest
+    tests/oracles/run {{ arguments }}
+
+# Build the program and compile one example into target/demo
+demo *job:
+    ./demo {{ job }}
+
+# Make the examples' golden output again
+goldens:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    cargo build --locked --package jobc
+    for job in examples/*/job.*; do
+        target/debug/jobc build "$job" -o "$(dirname "$job")/out"
+    done
+    git status --short examples
+
+# Make the JSON Schemas again from the Rust types
+schemas:
+    cargo run --locked --package jobc-tests --bin schemas
+    git status --short schemas
+
+# Time and memory of whole runs, and how they grow with the job
+bench *arguments:
+    tests/bench/run {{ arguments }}

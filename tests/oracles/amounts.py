@@ -1,0 +1,129 @@
+#!/usr/bin/env python3
+"""The amounts in every artifact against the plan beside it, to the byte; coarser units are rounded up.
+
+No outside program can know what a job asked for, so this one is ours: it reads the artifacts as their programs do and
+shares no code with what wrote them.
+"""
+
+import math
+import re
+
+from common import Check, built_in, documents, read
+
+SUFFIX = {"": 1, "m": 1e-3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12,
+          "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
+
+
+def quantity(text):
+    """A Kubernetes quantity as a number."""
+    number, suffix = re.fullmatch(r"([0-9.]+)([a-zA-Z]*)", str(text)).groups()
+    return round(float(number) * SUFFIX[suffix], 6) if "." in number or suffix == "m" else int(number) * int(SUFFIX[suffix])
+
+
+def differ(what, wanted, seen):
+    if wanted is not None and wanted != seen:
+        yield f"{what} is {seen}, the plan has {wanted}"
+
+
+def size_of(config, place):
+    for mount in config["mounts"]:
+        if mount["destination"] == place:
+            sizes = [option[5:] for option in mount.get("options", []) if option.startswith("size=")]
+            return int(sizes[0]) if sizes and sizes[0].isdigit() else (sizes or [None])[0]
+    return None
+
+
+def bundle(folder, plan):
+    config = read(folder / "config.json")
+    got, where = config["linux"].get("resources", {}), f"oci/{folder.name}"
+    yield from differ(f"{where} memory", plan.get("memory_bytes"), got.get("memory", {}).get("limit"))
+    yield from differ(f"{where} /dev/shm", plan.get("shm_bytes"), size_of(config, "/dev/shm"))
+    yield from differ(f"{where} pids", plan.get("pids"), got.get("pids", {}).get("limit"))
+    if plan.get("cpu_millis") is not None:
+        cpu = got.get("cpu", {})
+        yield from differ(f"{where} thousandths of a CPU", plan["cpu_millis"],
+                          1000 * cpu.get("quota", 0) / cpu.get("period", 100000))
+
+
+def group(folder, plan):
+    def content(path):
+        file = folder / path
+        text = file.read_text().strip() if file.exists() else None
+        return int(text) if text and text.isdigit() else text
+
+    for key, paths in (("memory_bytes", ("v2/memory.max", "v1/memory.limit_in_bytes", "systemd/MemoryMax")),
+                       ("pids", ("v2/pids.max", "v1/pids.max", "systemd/TasksMax"))):
+        for path in paths:
+            yield from differ(f"cgroup/{folder.name}/{path}", plan.get(key), content(path))
+    if plan.get("cpu_millis") is not None:
+        quota, period = (str(content("v2/cpu.max") or "0 1").split() + ["1"])[:2]
+        yield from differ(f"cgroup/{folder.name}/v2/cpu.max in thousandths of a CPU", plan["cpu_millis"],
+                          1000 * int(quota) / int(period))
+
+
+def pods(manifest):
+    if manifest["kind"] == "JobSet":
+        return [job["template"]["spec"]["template"]["spec"] for job in manifest["spec"]["replicatedJobs"]]
+    if manifest["kind"] == "Job":
+        return [manifest["spec"]["template"]["spec"]]
+    return [manifest["spec"]] if manifest["kind"] == "Pod" and built_in(manifest) else []
+
+
+def kubernetes(folder, roles):
+    """Manifests need not name roles, so the amounts are compared as sets over the whole job."""
+    specs = [spec for path in folder.glob("*.yaml") for manifest in documents(path) for spec in pods(manifest)]
+    limits = [container.get("resources", {}).get("limits", {}) for spec in specs for container in spec["containers"]]
+    shm = {quantity(volume["emptyDir"]["sizeLimit"]) for spec in specs for volume in spec.get("volumes", [])
+           if volume.get("emptyDir", {}).get("medium") == "Memory" and "sizeLimit" in volume["emptyDir"]}
+    for what, key, seen in (("memory", "memory_bytes", {quantity(one["memory"]) for one in limits if "memory" in one}),
+                            ("/dev/shm", "shm_bytes", shm),
+                            ("CPU", "cpu_millis", {round(1000 * quantity(one["cpu"])) for one in limits if "cpu" in one})):
+        wanted = {role["resources"][key] for role in roles if role["resources"].get(key) is not None}
+        yield from differ(f"kubernetes {what}", sorted(wanted), sorted(seen))
+
+
+def openpai(path, roles):
+    written = read(path)["taskRoles"]
+    yield from differ("openpai/job.yaml number of roles", len(roles), len(written))
+    for (name, task), role in zip(written.items(), roles):
+        plan, got = role["resources"], task["resourcePerInstance"]
+        where = f"openpai/job.yaml {name}"
+        yield from differ(f"{where} instances", role["instances"], task.get("instances", 1))
+        yield from differ(f"{where} memoryMB", up(plan.get("memory_bytes"), 2**20), got["memoryMB"])
+        yield from differ(f"{where} cpu", up(plan.get("cpu_millis"), 1000), got["cpu"])
+        yield from differ(f"{where} gpu", (plan.get("gpu") or {}).get("count", 0), got["gpu"])
+        yield from differ(f"{where} shmMB", up(plan.get("shm_bytes"), 2**20), task.get("extraContainerOptions", {}).get("shmMB"))
+
+
+def up(amount, unit):
+    return None if amount is None else math.ceil(amount / unit)
+
+
+def one_job(folder, job):
+    roles = job["roles"]
+    for role in roles:
+        for index in range(role["instances"]):
+            name = f"{role['name']}-{index}"
+            for backend, compare in (("oci", bundle), ("cgroup", group)):
+                if (folder / backend / name).is_dir():
+                    yield from compare(folder / backend / name, role["resources"])
+                elif (folder / backend).is_dir():
+                    yield f"{backend}/{name} is absent"
+    if (folder / "kubernetes").is_dir():
+        yield from kubernetes(folder / "kubernetes", roles)
+    if (folder / "openpai" / "job.yaml").exists():
+        yield from openpai(folder / "openpai" / "job.yaml", roles)
+
+
+def main():
+    check = Check("amounts", "plans")
+    for path in check.find("plan.json"):
+        jobs = read(path)["jobs"]
+        if len(jobs) == 1:
+            check.judge(path, list(one_job(path.parent, jobs[0])))
+        else:
+            check.note("a plan of several jobs is not beside its artifacts")
+    check.end()
+
+
+main()

@@ -1,0 +1,107 @@
+#!/usr/bin/env python3
+"""Writes every task's control group files to a group of this kernel and reads them back.
+
+The files of the version this kernel mounts are judged: `v2` on a unified tree, otherwise `v1`. A controller, device
+or CPU it lacks is counted and left out. `cgroup_uml` runs this under a kernel of its own, where v2 is mounted.
+"""
+
+import errno
+import os
+from pathlib import Path
+
+from common import Check
+
+TREE = Path("/sys/fs/cgroup")
+UNIFIED = (TREE / "cgroup.controllers").exists()
+# Files whose order matters come first, in that order; the kernel checks each against what is there already.
+FIRST = ["memory.limit_in_bytes", "memory.memsw.limit_in_bytes", "cpu.cfs_period_us", "devices.deny", "devices.allow",
+         "cpuset.cpus", "cpuset.mems"]
+KNOWN = set("cpu cpuacct cpuset memory hugetlb pids blkio io devices freezer rdma misc net_cls net_prio".split())
+# Files that depend on how a kernel was built; any other that is absent is a wrong name.
+OPTIONAL = {"io.weight", "io.bfq.weight", "blkio.weight", "blkio.bfq.weight"}
+LACKING = {errno.ENODEV: "no such device here", errno.ENXIO: "no such device here"}
+
+
+def controllers():
+    """The controllers a group can have, switched on for the groups below the root of a unified tree."""
+    if not UNIFIED:
+        return {entry.name for entry in TREE.iterdir() if entry.is_dir()}
+    here = (TREE / "cgroup.controllers").read_text().split()
+    (TREE / "cgroup.subtree_control").write_text(" ".join(f"+{name}" for name in here))
+    return set(here)
+
+
+def judge(folder, name, available, check):
+    """Makes a group in each controller the files name, writes them in order and compares; the problems found."""
+    problems, made = [], set()
+    files = sorted((path for path in folder.rglob("*") if path.is_file()),
+                   key=lambda path: (FIRST.index(path.name) if path.name in FIRST else len(FIRST), path.name))
+    try:
+        for path in files:
+            controller = path.name.partition(".")[0]
+            if controller not in KNOWN | {"cgroup"}:
+                problems.append(f"{path.name}: no kernel has such a controller")
+                continue
+            if controller not in available | {"cgroup"}:
+                check.note(f"{controller}: no such controller here")
+                continue
+            group = TREE / name if UNIFIED else TREE / controller / name
+            group.mkdir(exist_ok=True)
+            made.add(group)
+            problems += write(path, group / path.name, check)
+    finally:
+        for group in made:
+            group.rmdir()
+    return problems
+
+
+def write(source, file, check):
+    lines = [line for line in source.read_text().splitlines() if line.strip()]
+    if not lines:
+        return [f"{source.name} is empty"]
+    if not file.exists():
+        if file.name not in OPTIONAL:
+            return [f"{file.name}: the kernel has no such file"]
+        check.note(f"{file.name}: not in this kernel")
+        return []
+    for line in lines:
+        try:
+            file.write_text(line + "\n")
+        except OSError as error:
+            if file.name.startswith("cpuset") and error.errno == errno.ERANGE:
+                check.note(f"{file.name}: not so many CPUs here")
+            elif error.errno in LACKING:
+                check.note(f"{file.name}: {LACKING[error.errno]}")
+            else:
+                return [f"{file.name}: the kernel refuses `{line}`: {os.strerror(error.errno)}"]
+            return []
+    return compare(file, lines)
+
+
+def compare(file, lines):
+    if file.name == "devices.deny":
+        return []
+    if file.name == "devices.allow":
+        seen = set((file.parent / "devices.list").read_text().splitlines())
+        return [f"devices.allow: `{line}` is not in devices.list" for line in lines if line not in seen]
+    seen = file.read_text().strip().splitlines()
+    if all(line.lstrip("-").isdigit() for line in lines + seen) and len(lines) == len(seen) == 1:
+        page = os.sysconf("SC_PAGE_SIZE")
+        same = int(seen[0]) in (int(lines[0]), int(lines[0]) // page * page)
+        return [] if same else [f"{file.name}: wrote {lines[0]}, reads back {seen[0]}"]
+    missing = [line for line in lines if line not in seen and f"default {line}" not in seen]
+    return [f"{file.name}: wrote `{line}`, reads back {seen}" for line in missing]
+
+
+def main():
+    check = Check("cgroup_write", "tasks")
+    if os.geteuid() != 0 or not os.access(TREE, os.W_OK):
+        check.skip("only root can make control groups")
+    available = controllers()
+    version = "v2" if UNIFIED else "v1"
+    for folder in sorted({path for root in check.roots for path in root.rglob(f"cgroup/*/{version}")}):
+        check.judge(folder, judge(folder, f"jobc-oracle-{os.getpid()}", available, check))
+    check.end()
+
+
+main()

@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+"""Every manifest of a custom kind against its published definition, with unknown keys forbidden.
+
+JobSets are also read and written back by kubeflow-trainer-api's models, which must not lose or change a key.
+"""
+
+from common import Check, built_in, documents, explained, published, strict
+
+MODELS = {("jobset.x-k8s.io/v1alpha2", "JobSet"): "JobsetV1alpha2JobSet"}
+
+
+def definitions():
+    """(apiVersion, kind) -> validator, from the published custom resource definitions."""
+    from jsonschema import Draft202012Validator
+
+    out = {}
+    folder = published("kubernetes-crds")
+    for path in sorted(folder.glob("*.yaml")) if folder else []:
+        for item in documents(path):
+            group, kind = item["spec"]["group"], item["spec"]["names"]["kind"]
+            for version in item["spec"]["versions"]:
+                schema = strict(version["schema"]["openAPIV3Schema"])
+                schema["required"] = sorted({"apiVersion", "kind", "metadata", *schema.get("required", [])})
+                out[f"{group}/{version['name']}", kind] = Draft202012Validator(schema)
+    return out
+
+
+def round_trip(manifest, model):
+    """What reading the manifest into the model and writing it back refuses, loses or changes."""
+    from pydantic import ValidationError
+
+    try:
+        back = model.from_dict(manifest).to_dict()
+    except (ValidationError, ValueError) as error:
+        return [f"the model refuses it: {error}"]
+    return list(differences(manifest, back, ""))
+
+
+def differences(ours, theirs, place):
+    if isinstance(ours, dict) and isinstance(theirs, dict):
+        for key in ours:
+            if key not in theirs:
+                yield f"{place}/{key}: the model does not know it"
+            else:
+                yield from differences(ours[key], theirs[key], f"{place}/{key}")
+    elif isinstance(ours, list) and isinstance(theirs, list) and len(ours) == len(theirs):
+        for number, (one, other) in enumerate(zip(ours, theirs)):
+            yield from differences(one, other, f"{place}/{number}")
+    elif ours != theirs:
+        yield f"{place}: {ours!r} comes back as {theirs!r}"
+
+
+def main():
+    check = Check("custom_resources", "objects")
+    try:
+        import jsonschema  # noqa: F401
+        from kubeflow_trainer_api import models
+    except ImportError as error:
+        check.skip(f"{error.name} is not installed; `tests/oracles/install` installs it")
+    known = definitions()
+    if not known:
+        check.note("the published definitions are absent; only the models judge")
+    for path in check.find("kubernetes/*.yaml"):
+        for manifest in documents(path):
+            if built_in(manifest):
+                continue
+            key = manifest["apiVersion"], manifest["kind"]
+            problems = explained(known[key].iter_errors(manifest)) if key in known else []
+            if key in MODELS:
+                problems += round_trip(manifest, getattr(models, MODELS[key]))
+            elif not known:
+                check.note(f"{manifest['kind']} is not judged without its definition")
+                continue
+            elif key not in known:
+                problems.append(f"no definition of {' '.join(key)} is here")
+            check.judge(path, problems)
+    check.end()
+
+
+main()

@@ -1,0 +1,55 @@
+#!/usr/bin/env python3
+"""Every manifest of a built-in kind against that release's own schemas, by kubernetes-validate in strict mode.
+
+The pods inside are also held against the API server's rules that a schema cannot state (`kubernetes_rules`). Custom
+resources are judged by `custom_resources`; the jobs inside them are judged here.
+"""
+
+import copy
+
+from common import Check, built_in, documents
+from kubernetes_rules import broken_rules
+
+RELEASE = "1.34"
+
+
+def main():
+    check = Check("kubernetes", "objects")
+    try:
+        import kubernetes_validate
+    except ImportError:
+        check.skip("kubernetes-validate is not installed; `tests/oracles/install` installs it")
+    for path in check.find("kubernetes/*.yaml"):
+        for manifest in documents(path):
+            for item in objects(manifest):
+                try:
+                    kubernetes_validate.validate(item, RELEASE, strict=True)
+                    problems = list(broken_rules(item))
+                except kubernetes_validate.ValidationError as error:
+                    place = "/" + "/".join(str(part) for part in error.absolute_path)
+                    problems = [f"{place}: {error.message[:300]}"]
+                except kubernetes_validate.SchemaNotFoundError:
+                    problems = [f"release {RELEASE} has no {item['apiVersion']} {item['kind']}"]
+                check.judge(path, problems)
+    check.end()
+
+
+def objects(manifest):
+    """The manifest itself when its kind is built in, and the jobs of a JobSet as objects of their own."""
+    if built_in(manifest):
+        yield manifest
+    if manifest["kind"] == "JobSet":
+        for job in manifest["spec"]["replicatedJobs"]:
+            yield job_of(manifest["metadata"]["name"], job)
+
+
+def job_of(jobset, job):
+    """The first Job the controller makes of a replicated job, with the defaults of its webhook filled in."""
+    metadata = {"name": f"{jobset}-{job['name']}-0", **job["template"].get("metadata", {})}
+    spec = copy.deepcopy(job["template"]["spec"])
+    spec.setdefault("completionMode", "Indexed")
+    spec["template"]["spec"].setdefault("restartPolicy", "OnFailure")
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec}
+
+
+main()

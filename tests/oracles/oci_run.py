@@ -1,0 +1,89 @@
+#!/usr/bin/env python3
+"""Runs every bundle under runc and under crun and looks at the container from outside while it waits.
+
+The bundle is copied, a busybox root is put under it, and what `oci_adapt` lists is changed; `oci_inside` then
+compares the process with config.json. The program inside ends with a code of its own, which must come back.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from common import Check, read
+from oci_adapt import ANSWER, adapt
+from oci_inside import differences
+
+# crun 1.8.1 refuses a hybrid cgroup tree, so it gets a mount namespace in which the v2 half is not mounted.
+HYBRID = ["unshare", "--mount", "sh", "-c", 'umount /sys/fs/cgroup/unified; exec "$@"', "sh"]
+SECONDS = 60
+
+
+def command(runtime):
+    hybrid = runtime.endswith("crun") and os.path.ismount("/sys/fs/cgroup/unified")
+    return (HYBRID if hybrid else []) + [runtime]
+
+
+def run(runtime, bundle, check, scratch):
+    """The differences found while one bundle runs under one runtime, and what the runtime itself said."""
+    copy = scratch / "bundle"
+    shutil.copytree(bundle, copy)
+    config = read(copy / "config.json")
+    root = copy / config["root"]["path"]
+    (root / ".oracle").mkdir(parents=True)
+    shutil.copy2(check.busybox, root / ".oracle" / "busybox")
+    for change in adapt(config, scratch):
+        check.note(change)
+    (copy / "config.json").write_text(json.dumps(config))
+
+    made = absent_groups(config.get("linux", {}).get("cgroupsPath", ""))
+    name = f"oracle-{os.getpid()}"
+    started = subprocess.Popen([*command(runtime), "run", "--bundle", str(copy), name], stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        first = started.stdout.readline().strip()
+        if started.stdout.readline().strip() != "ready":
+            _, errors = started.communicate(timeout=SECONDS)
+            return [f"does not start: {errors.strip() or f'exit code {started.returncode}'}"]
+        state = subprocess.run([*command(runtime), "state", name], capture_output=True, text=True, timeout=SECONDS)
+        found = list(differences(config, json.loads(state.stdout)["pid"], first))
+        started.communicate("\n", timeout=SECONDS)
+        if started.returncode != ANSWER:
+            found.append(f"exit code is {started.returncode}, the program's was {ANSWER}")
+        return found
+    finally:
+        subprocess.run([*command(runtime), "delete", "--force", name], capture_output=True, timeout=SECONDS)
+        for group in made:
+            if group.is_dir():
+                group.rmdir()
+
+
+def absent_groups(path):
+    """A container's control groups and those above that its start will make, deepest first.
+
+    Runtimes leave the ones above behind, and after a failed start the container's own.
+    """
+    own = Path("/", path.lstrip("/"))
+    hierarchies = [Path("/sys/fs/cgroup"), *Path("/sys/fs/cgroup").glob("*/")]
+    every = [Path(f"{hierarchy}{group}") for hierarchy in hierarchies for group in (own, *own.parents)[:-1]]
+    return [group for group in every if not group.exists()]
+
+
+def main():
+    check = Check("oci_run", "starts")
+    if os.geteuid() != 0:
+        check.skip("only root can give a container its limits")
+    check.busybox = check.tool("busybox")
+    runtimes = [check.tool("runc"), check.tool("crun")]
+    for path in check.find("oci/*/config.json"):
+        for runtime in runtimes:
+            with tempfile.TemporaryDirectory(prefix="jobc-oracle-") as scratch:
+                os.chmod(scratch, 0o755)
+                problems = run(runtime, path.parent, check, Path(scratch))
+            check.judge(path, [f"under {Path(runtime).name}: {problem}" for problem in problems])
+    check.end()
+
+
+main()
