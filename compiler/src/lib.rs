@@ -6,4 +6,6 @@ pub mod diagnostic;
 pub mod document;
 pub mod emit;
 pub mod files;
+pub mod parse;
 pub mod source;
+pub mod suggest;

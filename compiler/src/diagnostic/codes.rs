@@ -57,6 +57,24 @@ macro_rules! codes {
 codes! {
     // ---- J00xx: parse -------------------------------------------------------------------------
     SYNTAX "J0001" "the text is not YAML or JSON";
+    DUPLICATE_KEY "J0002" "a key stands twice in one map";
+    TAB "J0003" "a tab stands where only spaces may";
+    LEADING_ZERO "J0004" "a number begins with a zero";
+    MERGE "J0005" "`<<` is not part of version 1";
+    TAG "J0006" "a tag means nothing here";
+    SEVERAL_DOCUMENTS "J0007" "the file holds more than one document";
+    KEY "J0008" "a key is not a string";
+    ALIAS "J0009" "an alias has no anchor";
+    LIMIT "J0010" "the file is too large, nests too deep or copies too much";
+    EMPTY "J0011" "the file holds no value";
+    EXPRESSION_IN_FLOW "J0012" "an expression inside `{}` or `[]` is not quoted";
+    MISREAD "J0013" "other tools read a plain value differently";
+    NUMBER "J0014" "a number cannot be kept";
+    UNCLOSED "J0015" "a quote or bracket is not closed";
+    MISSING_BLANK "J0016" "a blank is missing after a colon or dash";
+    SECOND_COLON "J0017" "a plain value holds `: `";
+    NOT_JSON "J0018" "text from a shell or an abridged text is not JSON";
+    JSON_SPELLING "J0019" "JSON spells this differently";
 
 
     // ---- J01xx: validate ----------------------------------------------------------------------
