@@ -132,14 +132,26 @@ fn number_of_old(text: &str) -> Option<&'static str> {
 fn is_base_60(digits: &str) -> bool {
     let mut parts = digits.split(':');
     let first = parts.next().unwrap_or_default();
-    let starts = first.starts_with(|c: char| c.is_ascii_digit())
+    // A whole number in base 60 does not begin with a zero, one with a fraction may.
+    let zero = first.starts_with('0') && !digits.contains('.');
+    let starts = !zero
+        && first.starts_with(|c: char| c.is_ascii_digit())
         && first.bytes().all(|b| b.is_ascii_digit() || b == b'_');
+    let sixty = |part: &str| matches!(part.as_bytes(), [b'0'..=b'9'] | [b'0'..=b'5', b'0'..=b'9']);
+    let mut parts = parts.peekable();
+    while let Some(part) = parts.next() {
+        let fits = match part.split_once('.') {
+            // Only the seconds may have a fraction.
+            Some((whole, fraction)) if parts.peek().is_none() => {
+                sixty(whole) && fraction.bytes().all(|b| b.is_ascii_digit() || b == b'_')
+            }
+            _ => sixty(part),
+        };
+        if !fits {
+            return false;
+        }
+    }
     starts
-        && parts.all(|part| {
-            let whole = part.split_once('.').map_or(part, |(whole, _)| whole);
-            matches!(whole.as_bytes(), [b'0'..=b'9'] | [b'0'..=b'5', b'0'..=b'9'])
-                && part.bytes().all(|b| b.is_ascii_digit() || b == b'.' || b == b'_')
-        })
 }
 
 /// `2026-11-20`, alone or with a time after it.
@@ -209,7 +221,7 @@ mod tests {
         for text in misread_ones.split_whitespace() {
             assert!(misread(text).is_some(), "{text:?}");
         }
-        let same = "yEs none one office 8080:80 12:90 127.0.0.1 12h 1-2 10.0.0.1:80 _1 1:a 2026-11 nvidia \
+        let same = "yEs none one office 8080:80 12:90 01:30 12:30.. 127.0.0.1 12h 1-2 10.0.0.1:80 _1 1:a 2026-11 nvidia \
                     1_a 0o17 é yé";
         for text in same.split_whitespace() {
             assert_eq!(misread(text), None, "{text:?}");
