@@ -81,6 +81,20 @@ codes! {
 
 
     // ---- J02xx: resolve -----------------------------------------------------------------------
+    PARAM_UNKNOWN "J0201" "a parameter that the job does not have is given";
+    PARAM_MISSING "J0202" "a parameter has no value";
+    PARAM_TYPE "J0203" "a parameter's value is not of its type";
+    PARAM_RANGE "J0204" "a parameter's value is not allowed";
+    PARAM_RULES "J0205" "a parameter's rules do not fit together";
+    MATRIX_EMPTY "J0206" "a matrix has no combinations";
+    MATRIX_SIZE "J0207" "a matrix has too many combinations";
+    MATRIX_COMBINATION "J0208" "`include` or `exclude` does not fit the axes of a matrix";
+    MATRIX_OUTPUT "J0209" "two jobs of a matrix write to one place";
+    EXPRESSION_SYNTAX "J0210" "an expression cannot be read";
+    EXPRESSION_NAME "J0211" "a name in an expression is not defined";
+    EXPRESSION_PLACE "J0212" "an expression stands where its value cannot be known";
+    EXPRESSION_VALUE "J0213" "an expression has no value that fits";
+    SECRET_PLACE "J0214" "a secret stands where its value would be seen";
 
 
     // ---- J03xx: check (lints) -----------------------------------------------------------------
