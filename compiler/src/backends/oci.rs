@@ -53,6 +53,7 @@ impl Backend for OciBackend {
         gpu::check_injection(job, injection, sink);
         for role in &job.roles {
             capabilities::check_names(role, sink);
+            mounts::check_nesting(role, sink);
         }
         let tasks = tasks(job, context, sink);
         if sink.error_count() > before {

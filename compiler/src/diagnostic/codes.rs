@@ -93,6 +93,7 @@ codes! {
     UNKNOWN_LINUX_CAPABILITY "J0432" "no Linux capability has that name";
     GPU_NOT_INJECTED "J0433" "the chosen GPU injection does not serve these GPUs";
     KERNEL_LIST "J0434" "a list of CPUs or memory nodes the kernel would refuse";
+    INSIDE_READ_ONLY "J0435" "something is mounted inside a read-only volume";
 
 
     // ---- J05xx: files, targets and other input formats -----------------------------------------

@@ -38,7 +38,7 @@ fn training() -> Value {
             ],
             "ports": [{"label": "rdzv", "number": 29500, "count": 1, "auto": true, "shared_base": 20000, "publish": "none"}],
             "mounts": [
-                {"volume": "labels", "path": "/data/labels", "writable": false},
+                {"volume": "labels", "path": "/output/labels", "writable": false},
                 {"volume": "imagenet", "path": "/data", "writable": false},
                 {"volume": "weights", "path": "/weights", "writable": false},
                 {"volume": "checkpoints", "path": "/output", "writable": true}
@@ -396,4 +396,21 @@ fn too_many_tasks_and_ports() {
         ]
         .join("\n\n")
     );
+}
+
+#[test]
+fn mounts_inside_read_only_volumes() {
+    let volume = || json!({"kind": "data", "source": {"kind": "path", "path": "x"}});
+    let job = |writable: bool| {
+        json!({"volumes": {"outer": volume(), "inner": volume(), "near": volume()}, "roles": {"main": {
+            "mounts": [
+                {"volume": "inner", "path": "/data/inner", "writable": false},
+                {"volume": "outer", "path": "/data/", "writable": writable},
+                {"volume": "near", "path": "/database", "writable": true}
+            ],
+            "files": [{"path": "/data/conf.yaml", "content": "x", "mode": 420}]
+        }}})
+    };
+    assert_eq!(report(&job(true)), "2 files");
+    insta::assert_snapshot!(report(&job(false)));
 }
