@@ -69,6 +69,16 @@ codes! {
 
 
     // ---- J04xx: lower, what a backend cannot express --------------------------------------------
+    KUBERNETES_NAME "J0410" "a name derived for Kubernetes is too long or begins with a digit";
+    KUBERNETES_KIND "J0411" "the target's kind of object cannot hold the job";
+    KUBERNETES_RELEASE "J0412" "the target's release is too old for what the job needs";
+    KUBERNETES_RANK "J0413" "a rank that no shell can work out";
+    KUBERNETES_SETTING "J0414" "a Kubernetes setting of the target is wrong";
+    KUBERNETES_SIZE "J0415" "something is larger than Kubernetes takes";
+    KUBERNETES_REGISTRY "J0416" "the cluster cannot pull an image that is built here";
+    KUBERNETES_LEFT_OUT "J0417" "a variable or file of jobc's is left out because it does not fit";
+    KUBERNETES_LABEL "J0418" "a label that Kubernetes does not take";
+    KUBERNETES_VOLUME_SECRET "J0419" "a volume's secret that Kubernetes does not use";
 
 
     // ---- J05xx: files, targets and other input formats -----------------------------------------
