@@ -10,6 +10,7 @@ use super::parse;
 
 mod hostile;
 mod json;
+mod pages;
 mod properties;
 mod yaml;
 
