@@ -253,14 +253,14 @@ fn write_run(f: &mut fmt::Formatter<'_>, mounts: &[Mount], command: &Command) ->
     match command {
         Command::Lines(lines) => write!(f, "{gap}{}", lines.join(INDENT)),
         Command::Exec(argv) => write!(f, "{gap}{}", json_array(argv)),
-        Command::Script(script) => match quote::one_line(script) {
-            Some(line) => write!(f, "{gap}{line}"),
-            None => {
-                let (delimiter, body) = quote::here_document(script);
-                // Behind options the here-document must stay on their line for every reader to see it.
-                let gap = if mounts.is_empty() { "" } else { " " };
-                write!(f, "{gap}<<{delimiter}\n{body}{delimiter}")
+        Command::Script(script) => {
+            if let Some(line) = quote::one_line(script) {
+                return write!(f, "{gap}{line}");
             }
-        },
+            let (delimiter, body) = quote::here_document(script);
+            // Behind options the here-document must stay on their line for every reader to see it.
+            let gap = if mounts.is_empty() { "" } else { " " };
+            write!(f, "{gap}<<{delimiter}\n{body}{delimiter}")
+        }
     }
 }

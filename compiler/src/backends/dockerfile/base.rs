@@ -206,7 +206,7 @@ mod tests {
     #[test]
     fn what_references_tell() {
         let known = |reference| Base::of(reference);
-        let cases: String = [
+        let cases: Vec<String> = [
             "python:3.11-slim",
             "python:3.11.9-slim-bookworm",
             "python:3.12-alpine3.20",
@@ -246,10 +246,10 @@ mod tests {
             };
             let conda = base.conda.map_or(String::new(), |tool| format!(" {tool:?}"));
             let user = base.user.map_or(String::new(), |user| format!(" as {user}"));
-            format!("{reference}: {:?}, Python {python}{conda}{user}\n", base.system)
+            format!("{reference}: {:?}, Python {python}{conda}{user}", base.system)
         })
         .collect();
-        insta::assert_snapshot!(cases);
+        insta::assert_snapshot!(cases.join("\n"));
     }
 
     #[test]

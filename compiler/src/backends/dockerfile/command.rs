@@ -1,5 +1,7 @@
 //! The command that builds an image.
 
+use std::fmt::Write as _;
+
 use camino::{Utf8Path, Utf8PathBuf};
 use jobc_schema::plan::{ImagePlan, ImageSource, JobPlan, SecretPlan};
 
@@ -48,7 +50,7 @@ pub(super) fn build_script(
     let mut text =
         format!("#!/bin/sh\n# Builds image `{name}` of job `{}`; arguments go to the builder.\n", job.name);
     if job.target.settings.registry.is_some() {
-        text.push_str(&format!("# To push it: docker push {}\n", shell::word(&tag(job, image))));
+        let _ = writeln!(text, "# To push it: docker push {}", shell::word(&tag(job, image)));
     }
     text.push_str(
         "set -eu\ncd \"$(dirname \"$0\")\"\nDOCKER_BUILDKIT=1 exec \"${DOCKER:-docker}\" build \"$@\"",

@@ -46,40 +46,26 @@ pub(super) fn install(build: &mut Build<'_>, wanted: &Conda, at: &Pointer) {
         );
         return;
     };
-    let mut commands = Vec::new();
+    let mut lines: Vec<String> = Vec::new();
+    let program = tool.program();
     if let Some(file) = &wanted.file
         && let Some(copied) = copy_file(build, file, &at.key("file"))
     {
-        let command = match tool {
-            CondaTool::Conda => format!("conda env update --name base --file {}", shell::word(&copied)),
-            CondaTool::Micromamba => {
-                format!("micromamba install --yes --name base --file {}", shell::word(&copied))
-            }
-        };
-        commands.push(command);
+        let verb = if tool == CondaTool::Conda { "env update" } else { "install --yes" };
+        lines.push(format!("{program} {verb} --name base --file {}", shell::word(&copied)));
     }
     if !wanted.packages.is_empty() {
-        let channels: Vec<&str> = if wanted.channels.is_empty() {
-            vec!["conda-forge"]
-        } else {
-            wanted.channels.iter().map(String::as_str).collect()
-        };
-        let channels: String =
-            channels.iter().map(|name| format!(" --channel {}", shell::word(name))).collect();
-        let packages: String =
-            wanted.packages.iter().map(|package| format!(" {}", shell::word(package))).collect();
+        let and = if lines.is_empty() { "" } else { "&& " };
         // Without the switch the channels of the base image's own settings are searched as well.
-        commands.push(format!(
-            "{} install --yes --name base --override-channels{channels}{packages}",
-            tool.program()
-        ));
+        lines.push(format!("{and}{program} install --yes --name base --override-channels"));
+        let usual = ["conda-forge".to_owned()];
+        let channels = if wanted.channels.is_empty() { &usual[..] } else { &wanted.channels };
+        lines.extend(channels.iter().map(|name| format!("    --channel {}", shell::word(name))));
+        lines.extend(wanted.packages.iter().map(|package| format!("    {}", shell::word(package))));
     }
-    if commands.is_empty() {
-        return;
+    if !lines.is_empty() {
+        build.push(Kind::Run { mounts: cache(build), command: Command::Lines(lines) }, at);
     }
-    let lines = commands.iter().enumerate().map(|(i, c)| if i == 0 { c.clone() } else { format!("&& {c}") });
-    let command = Command::Lines(lines.collect());
-    build.push(Kind::Run { mounts: cache(build), command }, at);
 }
 
 /// Conda's folder of packages, kept from build to build where root builds.

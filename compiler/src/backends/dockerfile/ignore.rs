@@ -92,7 +92,7 @@ fn is_left_out(path: &str, outputs: &[String]) -> bool {
         |folder: &str| path == folder || path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'));
     let ours = PATTERNS.iter().flat_map(|(_, patterns)| *patterns).any(|pattern| {
         match pattern.strip_prefix("**/") {
-            Some("*.pyc") => path.ends_with(".pyc"),
+            Some("*.pyc") => path.strip_suffix(".pyc").is_some(),
             Some(name) => path.split('/').any(|part| part == name),
             None if *pattern == ".env.*" => path.starts_with(".env."),
             None => under(pattern),

@@ -62,7 +62,7 @@ pub(super) fn lower(
         context,
         sink,
     };
-    build.from_line();
+    build.base_image();
     for (name, value) in args {
         let at = build.at.keys(["args", name]);
         if build.one_line(value, &at, "a build argument") {
@@ -75,7 +75,7 @@ pub(super) fn lower(
         build.push_default(Kind::Shell(argv), "a step fails when one of its commands does");
     }
     conda::put_on_path(&mut build, steps);
-    user::create(&mut build, user.as_deref(), workdir.as_deref());
+    user::create(&mut build, user.as_deref(), workdir.as_deref(), &image.declared_at.key("user"));
     let places = places(steps, build.at);
     let owner = user.clone().or_else(|| build.user.clone());
     let mut folder: Option<&str> = None;
@@ -95,7 +95,10 @@ pub(super) fn lower(
                 folder = Some(path);
                 build.workdir(Some(path), at);
             }
-            BuildStep::User(name) => build.become_user(Some(name.clone()), at),
+            BuildStep::User(name) => {
+                user::create(&mut build, Some(name), None, at);
+                build.become_user(Some(name.clone()), at);
+            }
         }
     }
     if workdir.is_some() && folder != workdir.as_deref() {
@@ -162,8 +165,27 @@ impl Build<'_> {
 
     /// The same below lines of comment.
     pub(super) fn push_with(&mut self, kind: Kind, comments: &[&str], at: &Pointer) {
-        let number = self.file.push_with(kind, comments.iter().copied());
+        let mut comments: Vec<String> = comments.iter().map(|&comment| comment.to_owned()).collect();
+        if self.repeats_run(&kind) {
+            // One layer a step, so that a changed step does not repeat the ones before it.
+            match comments.iter_mut().find(|comment| comment.starts_with("hadolint ignore=")) {
+                Some(pragma) => pragma.push_str(",DL3059"),
+                None => comments.push("hadolint ignore=DL3059".to_owned()),
+            }
+        }
+        let number = self.file.push_with(kind, comments);
         self.note(number, From::Spec(at.clone()));
+    }
+
+    /// Whether hadolint would have a short `RUN` joined to the one before it.
+    fn repeats_run(&self, kind: &Kind) -> bool {
+        let last = self.file.instructions.last().map(|instruction| &instruction.kind);
+        let (Kind::Run { mounts, command }, Some(Kind::Run { mounts: before, .. })) = (kind, last) else {
+            return false;
+        };
+        let joined = |line: &&String| line.starts_with("&& ");
+        let long = matches!(command, Command::Lines(lines) if lines.iter().filter(joined).count() > 1);
+        mounts == before && !long
     }
 
     /// Adds an instruction that nobody asked for, with its reason.
@@ -177,7 +199,7 @@ impl Build<'_> {
         self.origins.push(Origin { part, from });
     }
 
-    fn from_line(&mut self) {
+    fn base_image(&mut self) {
         let at = self.at.key("from");
         let digest = self.from.contains('@');
         let name = self.from.rsplit('/').next().unwrap_or(self.from);
@@ -336,13 +358,8 @@ impl Build<'_> {
 
     fn run(&mut self, script: &str, secrets: &[String], at: &Pointer) {
         let mounts: Vec<Mount> = secrets.iter().map(|id| Mount::Secret { id: id.clone() }).collect();
-        let after_run = matches!(
-            self.file.instructions.last().map(|i| &i.kind),
-            Some(Kind::Run { mounts: before, .. }) if *before == mounts
-        );
-        let comments: &[&str] = if after_run { &["hadolint ignore=DL3059"] } else { &[] };
         let command = Command::Script(script.to_owned());
-        self.push_with(Kind::Run { mounts, command }, comments, at);
+        self.push(Kind::Run { mounts, command }, at);
     }
 
     fn workdir(&mut self, path: Option<&str>, at: &Pointer) {

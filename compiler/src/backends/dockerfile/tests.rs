@@ -1,5 +1,7 @@
 //! Image blocks as the plan has them, and the files they become.
 
+use std::fmt::Write as _;
+
 use camino::Utf8PathBuf;
 use jobc_schema::plan::JobPlan;
 use serde_json::{Value, json};
@@ -68,15 +70,11 @@ fn check_with(source: Value, files: &MemoryFiles) -> String {
             "every instruction tells where it is from"
         );
     }
-    keep(&dockerfile);
     let body = dockerfile.split_once("\n\n").map_or("", |(_, body)| body);
-    let findings: String =
+    let findings: Vec<String> =
         sink.diagnostics().iter().map(|d| format!("{} {}\n  {:?}\n", d.code, d.message, d.notes)).collect();
-    format!("{written}\n----\n{findings}----\n{body}")
+    format!("{written}\n----\n{}----\n{body}", findings.concat())
 }
-
-/// Leaves a Dockerfile where hadolint can be run on it by hand: `JOBC_KEEP=folder`, read when the tests are built.
-fn keep(_dockerfile: &str) {}
 
 #[test]
 fn the_example_of_the_language() {
@@ -268,10 +266,10 @@ fn the_commands_that_build() {
     let (made, sink) = lower(&plan, &MemoryFiles::default());
     let mut shown = String::new();
     for diagnostic in sink.diagnostics() {
-        shown += &format!("{} {}\n", diagnostic.code, diagnostic.message);
+        let _ = writeln!(shown, "{} {}", diagnostic.code, diagnostic.message);
     }
     for file in &made {
-        shown += &format!("==== {} {:o}\n", file.path, file.mode);
+        let _ = writeln!(shown, "==== {} {:o}", file.path, file.mode);
         if !file.path.as_str().ends_with("ignore") {
             shown += &text(&made, file.path.as_str());
         }

@@ -1,5 +1,7 @@
 //! The user commands run as.
 
+use jobc_schema::Pointer;
+
 use crate::emit::dockerfile::{Command, Kind};
 
 use super::base::System;
@@ -9,7 +11,7 @@ use super::steps::Build;
 /// Creates the user and group an image block names, where the base has none of that name, and their working folder.
 ///
 /// Numbers need no entry in `/etc/passwd`. The folder is made here because `WORKDIR` makes it root's.
-pub(super) fn create(build: &mut Build<'_>, user: Option<&str>, workdir: Option<&str>) {
+pub(super) fn create(build: &mut Build<'_>, user: Option<&str>, workdir: Option<&str>, at: &Pointer) {
     let Some(user) = user else { return };
     let (name, group) = user.split_once(':').map_or((user, None), |(name, group)| (name, Some(group)));
     if matches!(name, "root" | "0") || build.base.user == Some(name) {
@@ -54,9 +56,8 @@ pub(super) fn create(build: &mut Build<'_>, user: Option<&str>, workdir: Option<
     }
     let lines = commands.iter().enumerate().map(|(i, c)| if i == 0 { c.clone() } else { format!("&& {c}") });
     let command = Command::Lines(lines.collect());
-    let at = build.at.key("user");
     let before = build.user.clone();
-    build.become_user(None, &at);
-    build.push(Kind::Run { mounts: vec![], command }, &at);
-    build.become_user(before, &at);
+    build.become_user(None, at);
+    build.push(Kind::Run { mounts: vec![], command }, at);
+    build.become_user(before, at);
 }
