@@ -103,6 +103,16 @@ codes! {
     // ---- J04xx: lower, what a backend cannot express --------------------------------------------
 
 
+    BUILD_NO_APT "J0450" "`apt` is asked for on a base image without apt";
+    BUILD_FILE_MISSING "J0451" "a file that the build needs is not there";
+    BUILD_PYTHON_VERSION "J0452" "the base image has another Python than the job asks for";
+    BUILD_NO_PYTHON "J0453" "Python is asked for on a base image that cannot get one";
+    BUILD_NO_CONDA "J0454" "`conda` is asked for on a base image without conda";
+    BUILD_LINE_BREAK "J0455" "a line of a Dockerfile cannot hold a line break";
+    BUILD_SECRET_STORE "J0456" "a build cannot read a secret of a store";
+    BUILD_OUTSIDE_CONTEXT "J0457" "a path is outside the build context";
+
+
     // ---- J05xx: files, targets and other input formats -----------------------------------------
 
 
