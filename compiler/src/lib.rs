@@ -8,4 +8,5 @@ pub mod emit;
 pub mod files;
 pub mod parse;
 pub mod source;
+pub mod stdlib;
 pub mod suggest;
