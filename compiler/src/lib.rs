@@ -11,4 +11,5 @@ pub mod files;
 pub mod parse;
 
 pub mod source;
+pub mod stdlib;
 pub mod suggest;
