@@ -101,6 +101,12 @@ codes! {
 
 
     // ---- J04xx: lower, what a backend cannot express --------------------------------------------
+    // ---- J0430..J0449: bundles and control group files
+    TOO_MANY_TASKS "J0430" "more tasks than files are written for";
+    PORT_ABOVE_RANGE "J0431" "a port of an instance would be above 65535";
+    UNKNOWN_LINUX_CAPABILITY "J0432" "no Linux capability has that name";
+    GPU_NOT_INJECTED "J0433" "the chosen GPU injection does not serve these GPUs";
+    KERNEL_LIST "J0434" "a list of CPUs or memory nodes the kernel would refuse";
 
 
     BUILD_NO_APT "J0450" "`apt` is asked for on a base image without apt";
