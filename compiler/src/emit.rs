@@ -1,3 +1,8 @@
 //! Pass 6: files to bytes, the same for the same input.
 
 pub mod dockerfile;
+mod json;
+mod yaml;
+
+pub use json::to_json;
+pub use yaml::to_yaml;

@@ -1,0 +1,125 @@
+//! Pass 1: text to [`Document`], with a span for every key and every value.
+//!
+//! YAML is read as 1.2 with the core schema: one document, string keys, no merge keys, no tags of one's own,
+//! anchors and aliases within a budget. JSON may carry `//` and `/* */` comments. What is wrong is reported and,
+//! wherever the rest of the text can still be read, the pass goes on, so that one run shows every mistake.
+
+mod json;
+mod keys;
+mod limits;
+mod report;
+mod scalar;
+mod yaml;
+
+use crate::diagnostic::{Diagnostic, Sink, codes};
+use crate::document::Document;
+use crate::source::{Source, SourceId, Sources, Span};
+
+use report::Report;
+
+pub use limits::{MAX_ALIAS_NODES, MAX_ALIAS_TEXT, MAX_BYTES, MAX_DEPTH};
+
+/// Reads one source into a document.
+///
+/// A `.json` or `.jsonc` file is JSON, a `.yaml` or `.yml` file YAML; any other text is JSON where it begins like
+/// JSON. The result is `None` where no tree could be made; `Some` does not mean that nothing was reported.
+pub fn parse(sources: &Sources, id: SourceId, sink: &mut Sink) -> Option<Document> {
+    let source = sources.get(id);
+    let mut report = Report::new(id, sink);
+    let document = readable(source.text(), &mut report).and_then(|text| read(source, text, &mut report));
+    report.finish();
+    document
+}
+
+fn read(source: &Source, text: &str, report: &mut Report<'_>) -> Option<Document> {
+    let extension = source.path().extension().unwrap_or_default().to_ascii_lowercase();
+    let root = match extension.as_str() {
+        "json" | "jsonc" => json::load(text, report),
+        "yaml" | "yml" => yaml(text, report),
+        _ if begins_like_json(text) => json::load(text, report),
+        _ => yaml(text, report),
+    };
+    root.map(|root| Document { root })
+}
+
+/// Reads YAML, and JSON in a YAML file's clothes.
+///
+/// JSON without comments is YAML already. With comments it is not, but who writes `{"jobName": …} // why` in a
+/// `.yaml` file wants to hear about JSON, not about YAML's flow maps.
+fn yaml(text: &str, report: &mut Report<'_>) -> Option<crate::document::Node> {
+    if !begins_like_json(text) {
+        return yaml::load(text, report);
+    }
+    let mut attempt = Sink::new();
+    let mut aside = Report::new(report.source(), &mut attempt);
+    let root = yaml::load(text, &mut aside);
+    aside.finish();
+    // `// note "key":1` is a legal plain key of a flow map, so a text with comments is never YAML here.
+    if attempt.has_errors() || json::is_not_yaml(text) {
+        return json::load(text, report);
+    }
+    report.append(attempt);
+    root
+}
+
+/// Whether a text begins with a quoted key in braces, a bracket in brackets' JSON form, or a JSON comment.
+fn begins_like_json(text: &str) -> bool {
+    let text = text.trim_start_matches('\u{feff}').trim_start();
+    if text.starts_with("//") || text.starts_with("/*") {
+        return true;
+    }
+    match text.strip_prefix('{').or_else(|| text.strip_prefix('[')) {
+        Some(rest) => {
+            let rest = rest.trim_start();
+            rest.starts_with('"')
+                || rest.starts_with("//")
+                || rest.starts_with("/*")
+                || rest.starts_with("{\"")
+        }
+        None => false,
+    }
+}
+
+/// Refuses what neither format may hold: too much text, and control characters.
+fn readable<'t>(text: &'t str, report: &mut Report<'_>) -> Option<&'t str> {
+    if text.len() > MAX_BYTES {
+        let message = format!(
+            "the file is larger than {} MiB: split the job, or generate less of it",
+            MAX_BYTES / (1024 * 1024)
+        );
+        report.push(Diagnostic::error(codes::LIMIT, message).at_span(report.span(0, 0), ""));
+        return None;
+    }
+    let control = |b: u8| (b < 0x20 && !matches!(b, b'\t' | b'\n' | b'\r')) || b == 0x7f;
+    if let Some(at) = text.bytes().position(control) {
+        let byte = text.as_bytes()[at];
+        let message = format!("the control character U+{byte:04X} cannot stand in the file: remove it");
+        report.push(Diagnostic::error(codes::SYNTAX, message).at_span(report.span(at, at + 1), "here").note(
+            "inside double quotes a control character is written as an escape, such as `\\e` or `\\x1b`",
+        ));
+        return None;
+    }
+    Some(text)
+}
+
+/// Reports a text that holds no value.
+fn empty(text: &str, report: &mut Report<'_>) {
+    let what = if text.trim_start_matches('\u{feff}').trim().is_empty() {
+        "the file is empty"
+    } else {
+        "the file holds no value, only comments or markers"
+    };
+    report.push(
+        Diagnostic::error(codes::EMPTY, what)
+            .at_span(report.span(0, 0), "")
+            .note("the smallest job is `version: 1`, a `name`, and one role with `run` under `roles`"),
+    );
+}
+
+/// Shorthand for the sub-modules: bytes of the source that is read.
+fn span_of(source: SourceId, start: usize, end: usize) -> Span {
+    Span::new(source, start, end)
+}
+
+#[cfg(test)]
+mod tests;

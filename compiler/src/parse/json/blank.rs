@@ -1,0 +1,128 @@
+//! What stands between values: blanks, comments, and what does not belong there but is skipped.
+
+use crate::diagnostic::{Diagnostic, Place, Safety, codes};
+
+use super::Loader;
+
+impl Loader<'_, '_, '_> {
+    /// Skips to the next value or mark; `true` where something that stands for left-out text was skipped.
+    pub(super) fn blank(&mut self) -> Option<bool> {
+        let mut elided = false;
+        loop {
+            self.at = self.run(char::is_whitespace);
+            let rest = &self.text[self.at..];
+            if rest.starts_with("//") {
+                self.at = self.run(|c| c != '\n');
+            } else if rest.starts_with("/*") {
+                self.comment()?;
+            } else if rest.starts_with('#') {
+                let span = self.report.span(self.at, self.at + 1);
+                self.spelling("`#` begins a comment in YAML: in JSON write `//`", span, "//");
+                self.at = self.run(|c| c != '\n');
+            } else if let Some(length) = continuation(rest) {
+                self.continued(self.at, self.at + length, "");
+                self.at += length;
+            } else if let Some(length) = elision(rest) {
+                self.elided(length);
+                elided = true;
+            } else {
+                return Some(elided);
+            }
+        }
+    }
+
+    fn comment(&mut self) -> Option<()> {
+        let start = self.at;
+        if let Some(length) = self.text[start + 2..].find("*/") {
+            self.at = start + 2 + length + 2;
+            return Some(());
+        }
+        let span = self.report.span(start, start + 2);
+        self.report.push(
+            Diagnostic::error(codes::UNCLOSED, "the comment `/*` is not closed").at_span(span, "opened here"),
+        );
+        None
+    }
+
+    /// Reports a backslash that ends a line; `instead` is what the two lines are joined by.
+    pub(super) fn continued(&mut self, start: usize, end: usize, instead: &str) {
+        let span = self.report.span(start, start + 1);
+        if self.report.wants(codes::NOT_JSON, span) {
+            let cut = self.report.span(start, end);
+            self.report.push(
+                Diagnostic::error(codes::NOT_JSON, "a backslash at the end of a line is not JSON: remove it")
+                    .at_span(span, "joins lines in a shell only")
+                    .fix("remove it", Place::Span(cut), instead, Safety::Safe),
+            );
+        }
+    }
+
+    fn elided(&mut self, length: usize) {
+        let span = self.report.span(self.at, self.at + length);
+        self.at += length;
+        if !self.report.wants(codes::NOT_JSON, span) {
+            return;
+        }
+        let dots = &self.text[span.range()];
+        let message = format!("`{dots}` is not JSON, it stands for text that was left out: remove it");
+        // The comma before it goes with it, unless another entry follows.
+        let before = self.text[..span.start as usize].trim_end();
+        let after = self.text[self.at..].trim_start();
+        let from = if before.ends_with(',') && !after.starts_with(['"', '{', '[']) {
+            before.len() - 1
+        } else {
+            span.start as usize
+        };
+        let cut = self.report.span(from, self.at);
+        let (what, instead) = match (before.ends_with(':'), dots.starts_with('[')) {
+            (false, _) => ("remove it", ""),
+            (true, false) => ("write `null`", "null"),
+            (true, true) => ("write an empty list", "[]"),
+        };
+        self.report.push(Diagnostic::error(codes::NOT_JSON, message).at_span(span, "").fix(
+            what,
+            Place::Span(cut),
+            instead,
+            Safety::Unsafe,
+        ));
+    }
+}
+
+/// The length of a backslash, blanks and the line end behind them.
+pub(super) fn continuation(rest: &str) -> Option<usize> {
+    let behind = rest.strip_prefix('\\')?;
+    let blanks = behind.len() - behind.trim_start_matches([' ', '\t', '\r']).len();
+    match behind[blanks..].chars().next() {
+        Some('\n') => Some(1 + blanks + 1),
+        None => Some(1 + blanks),
+        Some(_) => None,
+    }
+}
+
+/// The length of what people write for "and so on".
+fn elision(rest: &str) -> Option<usize> {
+    let marks = ["[...]", "[…]", "<...>", "<…>", "(...)", "(…)", "...", "…"];
+    let mark = marks.iter().find(|mark| rest.starts_with(**mark))?;
+    let dots = rest[mark.len()..].len() - rest[mark.len()..].trim_start_matches('.').len();
+    Some(mark.len() + dots)
+}
+
+/// Whether a text holds what only this reader knows, outside of double quotes: comments, backslashes that end a
+/// line, dots that stand for left-out text. YAML takes all three for text.
+pub(in super::super) fn is_not_yaml(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    let mut quoted = false;
+    while let Some(&byte) = bytes.get(at) {
+        match byte {
+            b'\\' if quoted => at += 1,
+            b'"' => quoted = !quoted,
+            b'\\' if continuation(&text[at..]).is_some() => return true,
+            b'.' if !quoted && elision(&text[at..]).is_some() => return true,
+            b'/' if !quoted && matches!(bytes.get(at + 1), Some(b'/' | b'*')) => return true,
+            _ => {}
+        }
+        at += 1;
+    }
+    false
+}

@@ -1,0 +1,59 @@
+//! Keys that stand twice in one map, found without comparing each with each.
+
+use std::collections::BTreeMap;
+
+use crate::diagnostic::{Diagnostic, codes};
+use crate::document::Entry;
+use crate::source::Span;
+
+use super::report::Report;
+
+/// Maps up to this size are searched through; larger ones get an index.
+const SEARCHED: usize = 16;
+
+/// The keys of one map that is being read.
+#[derive(Debug, Default)]
+pub(super) struct Keys {
+    index: BTreeMap<String, Span>,
+    indexed: usize,
+}
+
+impl Keys {
+    /// Where a key stands already among the entries so far.
+    pub(super) fn find(&mut self, entries: &[Entry], key: &str) -> Option<Span> {
+        if entries.len() <= SEARCHED {
+            return entries.iter().find(|entry| entry.key == key).map(|entry| entry.key_span);
+        }
+        for entry in &entries[self.indexed..] {
+            self.index.entry(entry.key.clone()).or_insert(entry.key_span);
+        }
+        self.indexed = entries.len();
+        self.index.get(key).copied()
+    }
+
+    /// Finds and reports a key that stands already; `true` where it does.
+    pub(super) fn twice(&mut self, entries: &[Entry], key: &str, at: Span, report: &mut Report<'_>) -> bool {
+        let Some(first) = self.find(entries, key) else { return false };
+        if report.wants(codes::DUPLICATE_KEY, at) {
+            let message = format!("the key `{}` stands twice in one map", shorten(key));
+            report.push(
+                Diagnostic::error(codes::DUPLICATE_KEY, message)
+                    .at_span(at, "here again")
+                    .at_span(first, "first here")
+                    .note("keep one of the two; nothing says which one should win"),
+            );
+        }
+        true
+    }
+}
+
+/// A text short enough for a message, on one line.
+pub(super) fn shorten(text: &str) -> String {
+    let line = text.lines().next().unwrap_or_default();
+    if line.len() == text.len() && line.chars().count() <= 60 {
+        return text.to_owned();
+    }
+    let mut short: String = line.chars().take(57).collect();
+    short.push('…');
+    short
+}

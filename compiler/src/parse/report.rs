@@ -1,0 +1,71 @@
+//! The sink of this pass: one source, and an end to floods.
+
+use std::collections::BTreeMap;
+
+use crate::diagnostic::{Code, Diagnostic, Place, Severity, Sink};
+use crate::source::{SourceId, Span};
+
+/// Findings of one kind that are shown; a hostile file could hold one at every second byte.
+const SHOWN_PER_CODE: usize = 50;
+
+/// Takes the findings about one source.
+pub(super) struct Report<'s> {
+    source: SourceId,
+    sink: &'s mut Sink,
+    /// For each code how many there were, and the place of the first that is not shown.
+    counts: BTreeMap<Code, (usize, Option<Span>)>,
+}
+
+impl<'s> Report<'s> {
+    /// Starts a report about one source.
+    pub(super) fn new(source: SourceId, sink: &'s mut Sink) -> Self {
+        Self { source, sink, counts: BTreeMap::new() }
+    }
+
+    /// The source that is read.
+    pub(super) fn source(&self) -> SourceId {
+        self.source
+    }
+
+    /// Bytes of the source that is read.
+    pub(super) fn span(&self, start: usize, end: usize) -> Span {
+        Span::new(self.source, start, end)
+    }
+
+    /// Whether a finding with that code would still be shown; callers with much to format ask first.
+    pub(super) fn wants(&mut self, code: Code, at: Span) -> bool {
+        let (count, hidden) = self.counts.entry(code).or_default();
+        if *count < SHOWN_PER_CODE {
+            return true;
+        }
+        *count += 1;
+        hidden.get_or_insert(at);
+        false
+    }
+
+    /// Takes a finding.
+    pub(super) fn push(&mut self, diagnostic: Diagnostic) {
+        let at = diagnostic.labels.first().and_then(|label| label.place.span());
+        if self.wants(diagnostic.code, at.unwrap_or_default()) {
+            self.counts.entry(diagnostic.code).or_default().0 += 1;
+            self.sink.push(diagnostic);
+        }
+    }
+
+    /// Takes the findings of a trial run.
+    pub(super) fn append(&mut self, findings: Sink) {
+        self.sink.append(findings);
+    }
+
+    /// Says how many findings were held back.
+    pub(super) fn finish(self) {
+        for (code, (count, hidden)) in self.counts {
+            if let Some(span) = hidden {
+                let more = count - SHOWN_PER_CODE;
+                let message = format!("{more} more of these from here on are not shown");
+                self.sink
+                    .push(Diagnostic::new(code, Severity::Note, message).at_place(Place::Span(span), ""));
+            }
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! What a plain scalar means: YAML 1.2's core schema, and where other tools disagree with it.
+
+use serde_json::Number;
+
+/// A plain scalar by YAML 1.2's core schema.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Plain {
+    /// `null`, `~` or nothing.
+    Null,
+    /// `true` or `false`.
+    Bool(bool),
+    /// A number that JSON can carry.
+    Number(Number),
+    /// `0777`: 777 to YAML 1.2, 511 to YAML 1.1, a string to some.
+    LeadingZero,
+    /// `.inf` or `.nan`.
+    NotFinite,
+    /// A number beyond 64 bits, or a float beyond its range.
+    TooLarge,
+    /// Anything else.
+    Text,
+}
+
+/// Reads a plain scalar.
+pub(super) fn resolve(text: &str) -> Plain {
+    match text.as_bytes().first() {
+        None | Some(b'~') if text.len() <= 1 => Plain::Null,
+        Some(b'n' | b'N') if matches!(text, "null" | "Null" | "NULL") => Plain::Null,
+        Some(b't' | b'T') if matches!(text, "true" | "True" | "TRUE") => Plain::Bool(true),
+        Some(b'f' | b'F') if matches!(text, "false" | "False" | "FALSE") => Plain::Bool(false),
+        Some(b'0'..=b'9' | b'+' | b'-' | b'.') => number(text),
+        _ => Plain::Text,
+    }
+}
+
+fn number(text: &str) -> Plain {
+    let (sign, digits) = match text.as_bytes() {
+        [b'-', ..] => ("-", &text[1..]),
+        [b'+', ..] => ("", &text[1..]),
+        _ => ("", text),
+    };
+    if matches!(digits, ".inf" | ".Inf" | ".INF") || matches!(text, ".nan" | ".NaN" | ".NAN") {
+        return Plain::NotFinite;
+    }
+    if !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) {
+        if digits.len() > 1 && digits.starts_with('0') {
+            return Plain::LeadingZero;
+        }
+        return integer(&format!("{sign}{digits}"));
+    }
+    // The core schema gives `0o` and `0x` no sign.
+    let radix = |prefix, radix| {
+        let digits: &str = text.strip_prefix(prefix)?;
+        if digits.is_empty() || !digits.chars().all(|c| c.is_digit(radix)) {
+            return None;
+        }
+        Some(u64::from_str_radix(digits, radix).map_or(Plain::TooLarge, |n| Plain::Number(n.into())))
+    };
+    radix("0o", 8).or_else(|| radix("0x", 16)).unwrap_or_else(|| float(text, digits))
+}
+
+/// An integer in decimal, with a minus or nothing before it.
+fn integer(text: &str) -> Plain {
+    let signed = text.parse::<i64>().map(Number::from);
+    signed.or_else(|_| text.parse::<u64>().map(Number::from)).map_or(Plain::TooLarge, Plain::Number)
+}
+
+/// `[-+]? ( \. [0-9]+ | [0-9]+ ( \. [0-9]* )? ) ( [eE] [-+]? [0-9]+ )?`
+fn float(text: &str, digits: &str) -> Plain {
+    let is_number = |s: &str| !s.is_empty() && s.bytes().all(|b| b.is_ascii_digit());
+    let (mantissa, exponent) = match digits.split_once(['e', 'E']) {
+        Some((mantissa, exponent)) => (mantissa, Some(exponent.strip_prefix(['-', '+']).unwrap_or(exponent))),
+        None => (digits, None),
+    };
+    let mantissa_fits = match mantissa.split_once('.') {
+        Some(("", fraction)) => is_number(fraction),
+        Some((whole, fraction)) => is_number(whole) && (fraction.is_empty() || is_number(fraction)),
+        None => is_number(mantissa),
+    };
+    if !mantissa_fits || exponent.is_some_and(|e| !is_number(e)) {
+        return Plain::Text;
+    }
+    match text.parse::<f64>().ok().and_then(Number::from_f64) {
+        Some(number) => Plain::Number(number),
+        None => Plain::TooLarge,
+    }
+}
+
+/// What tools that read YAML 1.1 (PyYAML, Go's yaml.v2, kubectl) take a plain string for, in words.
+pub(super) fn misread(text: &str) -> Option<&'static str> {
+    let bytes = text.as_bytes();
+    match bytes.first()? {
+        b'y' | b'Y' | b'n' | b'N' | b'o' | b'O' if bytes.len() <= 3 => boolean(text).then_some("a boolean"),
+        b'0'..=b'9' | b'+' | b'-' | b'.' => number_of_old(text),
+        _ => None,
+    }
+}
+
+/// Whether a key is one that YAML 1.1 reads as a boolean; `n` and `y` are left alone, they are common names.
+pub(super) fn misread_key(text: &str) -> bool {
+    text.len() > 1 && boolean(text)
+}
+
+fn boolean(text: &str) -> bool {
+    let words = ["y", "yes", "n", "no", "on", "off"];
+    let cased = |word: &str| {
+        let all = text == word || text == word.to_ascii_uppercase();
+        all || (text[..1] == word[..1].to_ascii_uppercase() && text[1..] == word[1..])
+    };
+    text.is_ascii() && words.iter().any(|word| word.eq_ignore_ascii_case(text) && cased(word))
+}
+
+fn number_of_old(text: &str) -> Option<&'static str> {
+    let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+    if is_date(text) {
+        return Some("a date");
+    }
+    if digits.contains(':') {
+        return is_base_60(digits).then_some("a number in base 60");
+    }
+    if let Some(bits) = digits.strip_prefix("0b") {
+        let all = !bits.is_empty() && bits.bytes().all(|b| matches!(b, b'0' | b'1' | b'_'));
+        return all.then_some("a binary number");
+    }
+    if !digits.contains('_') || !digits.starts_with(|c: char| c.is_ascii_digit() || c == '.') {
+        return None;
+    }
+    let plain: String = text.chars().filter(|&c| c != '_').collect();
+    (resolve(&plain) != Plain::Text && !digits.ends_with('.')).then_some("a number without the `_`")
+}
+
+fn is_base_60(digits: &str) -> bool {
+    let mut parts = digits.split(':');
+    let first = parts.next().unwrap_or_default();
+    // A whole number in base 60 does not begin with a zero, one with a fraction may.
+    let zero = first.starts_with('0') && !digits.contains('.');
+    let starts = !zero
+        && first.starts_with(|c: char| c.is_ascii_digit())
+        && first.bytes().all(|b| b.is_ascii_digit() || b == b'_');
+    let sixty = |part: &str| matches!(part.as_bytes(), [b'0'..=b'9'] | [b'0'..=b'5', b'0'..=b'9']);
+    let mut parts = parts.peekable();
+    while let Some(part) = parts.next() {
+        let fits = match part.split_once('.') {
+            // Only the seconds may have a fraction.
+            Some((whole, fraction)) if parts.peek().is_none() => {
+                sixty(whole) && fraction.bytes().all(|b| b.is_ascii_digit() || b == b'_')
+            }
+            _ => sixty(part),
+        };
+        if !fits {
+            return false;
+        }
+    }
+    starts
+}
+
+/// `2026-11-20`, alone or with a time after it.
+fn is_date(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let shape = |at: usize, b: u8| if at == 4 || at == 7 { b == b'-' } else { b.is_ascii_digit() };
+    bytes.len() >= 10
+        && bytes[..10].iter().enumerate().all(|(at, &b)| shape(at, b))
+        && (bytes.len() == 10
+            || (matches!(bytes[10], b'T' | b't' | b' ') && bytes.get(11).is_some_and(u8::is_ascii_digit)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_core_schema_decides() {
+        let number = |n: i64| Plain::Number(n.into());
+        let float = |f: f64| Plain::Number(Number::from_f64(f).unwrap());
+        for (text, expected) in [
+            ("", Plain::Null),
+            ("~", Plain::Null),
+            ("NULL", Plain::Null),
+            ("nULL", Plain::Text),
+            ("True", Plain::Bool(true)),
+            ("yes", Plain::Text),
+            ("0", number(0)),
+            ("+12", number(12)),
+            ("-12", number(-12)),
+            ("0o17", number(15)),
+            ("0x1F", number(31)),
+            ("-0x1F", Plain::Text),
+            ("0o8", Plain::Text),
+            ("0777", Plain::LeadingZero),
+            ("-007", Plain::LeadingZero),
+            ("18446744073709551615", Plain::Number(u64::MAX.into())),
+            ("18446744073709551616", Plain::TooLarge),
+            ("-9223372036854775809", Plain::TooLarge),
+            ("1e999", Plain::TooLarge),
+            ("3.10", float(3.1)),
+            (".5", float(0.5)),
+            ("5.", float(5.0)),
+            ("1e3", float(1000.0)),
+            ("-1.5E-3", float(-0.0015)),
+            (".", Plain::Text),
+            ("-", Plain::Text),
+            ("+", Plain::Text),
+            ("1.2.3", Plain::Text),
+            ("1e", Plain::Text),
+            ("12h", Plain::Text),
+            ("-.inf", Plain::NotFinite),
+            (".NaN", Plain::NotFinite),
+            ("-.nan", Plain::Text),
+            ("inf", Plain::Text),
+            ("1_000", Plain::Text),
+            ("..", Plain::Text),
+        ] {
+            assert_eq!(resolve(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn what_yaml_1_1_reads_differently_is_known() {
+        let misread_ones = "yes Yes YES no NO on On OFF off y N 1_000 -1_0 1_0.5 12:30 1:30:00 190:20:30.15 \
+                            22:22 0b101 2026-11-20 2026-11-20T10:00:00Z";
+        for text in misread_ones.split_whitespace() {
+            assert!(misread(text).is_some(), "{text:?}");
+        }
+        let same = "yEs none one office 8080:80 12:90 01:30 12:30.. 127.0.0.1 12h 1-2 10.0.0.1:80 _1 1:a 2026-11 nvidia \
+                    1_a 0o17 é yé";
+        for text in same.split_whitespace() {
+            assert_eq!(misread(text), None, "{text:?}");
+        }
+        assert!(misread_key("on") && !misread_key("n"));
+    }
+}

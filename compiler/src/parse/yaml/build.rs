@@ -1,0 +1,296 @@
+//! The tree under construction: open lists and maps, anchors, and what the schema asks of keys and scalars.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use crate::diagnostic::{Diagnostic, Place, Safety, codes};
+use crate::document::{Entry, Node, Value};
+use crate::source::Span;
+
+use super::super::keys::{Keys, shorten};
+use super::super::limits::{Budget, MAX_DEPTH, Weight};
+use super::super::report::Report;
+use super::super::scalar;
+use super::super::{empty, limits};
+
+mod alias;
+mod key;
+mod value;
+
+/// How a scalar is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Style {
+    Plain,
+    Quoted,
+    Block,
+}
+
+/// A scalar as it comes from the parser.
+#[derive(Debug)]
+pub(super) struct Scalar<'t> {
+    pub(super) value: Cow<'t, str>,
+    pub(super) style: Style,
+    /// Nothing is written where the value would stand.
+    pub(super) absent: bool,
+    pub(super) range: Range<usize>,
+}
+
+/// A tag before a node: the core schema's name for it, if it has one, and where it stands.
+struct Tag {
+    core: Option<String>,
+    range: Range<usize>,
+}
+
+/// What the next value of a map belongs to.
+enum Pending {
+    /// A key.
+    Key(String, Span),
+    /// `<<`, which is reported and then read as what was meant, so that nothing seems to be missing.
+    Merge,
+    /// A key that is reported already; its value is read and dropped.
+    Dropped,
+}
+
+enum Items {
+    List(Vec<Node>),
+    Map { entries: Vec<Entry>, keys: Keys, pending: Option<Pending>, merged: Vec<Entry> },
+}
+
+/// A list or map that is not closed yet.
+struct Frame {
+    items: Items,
+    start: usize,
+    /// End of the last child; where a block collection ends.
+    end: usize,
+    flow: bool,
+    anchor: usize,
+    weight: Weight,
+}
+
+/// Builds the tree from events.
+pub(super) struct Builder<'t, 'r, 's> {
+    pub(super) text: &'t str,
+    pub(super) report: &'r mut Report<'s>,
+    frames: Vec<Frame>,
+    root: Option<Node>,
+    tag: Option<Tag>,
+    /// What each finished anchor stands for.
+    anchors: BTreeMap<usize, (Node, Weight)>,
+    /// All anchors' names in the order of the file.
+    names: Vec<(usize, String)>,
+    budget: Budget,
+    /// End of the last thing the parser told us of.
+    last: usize,
+}
+
+impl<'t, 'r, 's> Builder<'t, 'r, 's> {
+    pub(super) fn new(text: &'t str, report: &'r mut Report<'s>) -> Self {
+        Self {
+            text,
+            report,
+            frames: vec![],
+            root: None,
+            tag: None,
+            anchors: BTreeMap::new(),
+            names: vec![],
+            budget: Budget::default(),
+            last: 0,
+        }
+    }
+
+    /// Keeps a tag for the node that follows.
+    pub(super) fn tag(&mut self, core: Option<String>, range: Range<usize>) {
+        self.last = range.end;
+        self.tag = Some(Tag { core, range });
+    }
+
+    pub(super) fn scalar(&mut self, scalar: Scalar<'_>, anchor: usize) -> bool {
+        let tag = self.tag.take();
+        if self.at_key() {
+            self.scalar_key(scalar, tag.as_ref(), anchor);
+            return true;
+        }
+        let node = self.scalar_value(scalar, tag.as_ref());
+        let text = if let Value::String(text) = &node.value { text.len() } else { 0 };
+        self.finish_node(node, Weight::scalar(text), anchor)
+    }
+
+    pub(super) fn open_list(&mut self, range: Range<usize>, flow: bool, anchor: usize) -> bool {
+        self.collection_tag("seq", "a list");
+        let range = if flow { range } else { self.first_dash(range.start)..range.end };
+        self.open(Items::List(vec![]), range, flow, anchor)
+    }
+
+    pub(super) fn open_map(&mut self, range: Range<usize>, flow: bool, anchor: usize) -> bool {
+        self.collection_tag("map", "a map");
+        let items = Items::Map { entries: vec![], keys: Keys::default(), pending: None, merged: vec![] };
+        self.open(items, range, flow, anchor)
+    }
+
+    /// Where a block list begins: the parser passes over the dash of a list that is not indented.
+    fn first_dash(&self, start: usize) -> usize {
+        let mut at = self.last().min(start);
+        for line in self.text[at..start].split_inclusive('\n') {
+            let body = line.trim_start();
+            if body.starts_with('-') {
+                return at + line.len() - body.len();
+            }
+            at += line.len();
+        }
+        start
+    }
+
+    fn open(&mut self, items: Items, range: Range<usize>, flow: bool, anchor: usize) -> bool {
+        if self.frames.len() >= MAX_DEPTH {
+            self.too_deep(range.start);
+            return false;
+        }
+        self.last = range.end;
+        let weight = Weight::collection();
+        self.frames.push(Frame { items, start: range.start, end: range.end, flow, anchor, weight });
+        true
+    }
+
+    /// Closes the innermost list or map; `end` is where a flow collection's bracket ends.
+    pub(super) fn close(&mut self, end: usize) -> bool {
+        let Some(frame) = self.frames.pop() else { return true };
+        let end = if frame.flow { end } else { frame.end };
+        if frame.flow {
+            self.last = self.last.max(end);
+        }
+        let span = self.report.span(frame.start, end);
+        let value = match frame.items {
+            Items::List(items) => Value::Sequence(items),
+            Items::Map { mut entries, mut keys, merged, .. } => {
+                for entry in merged {
+                    if keys.find(&entries, &entry.key).is_none() {
+                        entries.push(entry);
+                    }
+                }
+                Value::Mapping(entries)
+            }
+        };
+        self.finish_node(Node { span, value }, frame.weight, frame.anchor)
+    }
+
+    /// The finished tree, unless there is none.
+    pub(super) fn finish(self) -> Option<Node> {
+        match self.root {
+            Some(root) if root.value != Value::Null => Some(root),
+            _ => {
+                empty(self.text, self.report);
+                None
+            }
+        }
+    }
+
+    /// Where the outermost and the innermost open flow collection begin.
+    pub(super) fn open_flow(&self) -> Option<(usize, usize)> {
+        let mut flows = self.frames.iter().filter(|frame| frame.flow).map(|frame| frame.start);
+        let outer = flows.next()?;
+        Some((outer, flows.next_back().unwrap_or(outer)))
+    }
+
+    /// End of the last token that became part of the tree.
+    pub(super) fn last(&self) -> usize {
+        self.last.min(self.text.len())
+    }
+
+    /// Whether the next node is a map's key.
+    fn at_key(&self) -> bool {
+        self.frames.last().is_some_and(|f| matches!(f.items, Items::Map { pending: None, .. }))
+    }
+
+    /// Keeps a node for its aliases, then hangs it into the tree.
+    fn finish_node(&mut self, node: Node, weight: Weight, anchor: usize) -> bool {
+        if anchor != 0 {
+            if !self.budget.pay(weight) {
+                self.over_budget(node.span);
+                return false;
+            }
+            self.anchors.insert(anchor, (node.clone(), weight));
+        }
+        self.attach(node, weight);
+        true
+    }
+
+    fn attach(&mut self, node: Node, weight: Weight) {
+        self.last = self.last.max(node.span.end as usize);
+        if self.at_key() {
+            self.complex_key(&node);
+            return;
+        }
+        let Some(frame) = self.frames.last_mut() else {
+            self.root = Some(node);
+            return;
+        };
+        frame.end = frame.end.max(node.span.end as usize);
+        frame.weight.take(weight);
+        match &mut frame.items {
+            Items::List(items) => items.push(node),
+            Items::Map { entries, pending, merged, .. } => match pending.take() {
+                Some(Pending::Key(key, key_span)) => {
+                    frame.weight.text += key.len();
+                    entries.push(Entry { key, key_span, value: node });
+                }
+                Some(Pending::Merge) => take_merge(node, merged),
+                Some(Pending::Dropped) | None => {}
+            },
+        }
+    }
+
+    fn too_deep(&mut self, at: usize) {
+        let message = format!("lists and maps nest deeper than {MAX_DEPTH} levels");
+        let span = self.report.span(at, at + 1);
+        self.report.push(
+            Diagnostic::error(codes::LIMIT, message)
+                .at_span(span, "this one is too deep")
+                .note("a job needs about ten levels; is a bracket left open, or a list marked twice?"),
+        );
+    }
+
+    /// Refuses a tag that contradicts a list or map, or that is not of the core schema.
+    fn collection_tag(&mut self, expected: &str, what: &str) {
+        let Some(tag) = self.tag.take() else { return };
+        match &tag.core {
+            Some(core) if core == expected => {}
+            Some(core) => {
+                let message = format!("the tag `!!{core}` stands before {what}: remove it");
+                self.refuse_tag(&tag, message);
+            }
+            None => self.custom_tag(&tag),
+        }
+    }
+
+    fn custom_tag(&mut self, tag: &Tag) {
+        let name = self.text.get(tag.range.clone()).unwrap_or("!");
+        self.refuse_tag(tag, format!("the tag `{}` means nothing here: remove it", shorten(name)));
+    }
+
+    fn refuse_tag(&mut self, tag: &Tag, message: String) {
+        let span = self.report.span(tag.range.start, tag.range.end);
+        if !self.report.wants(codes::TAG, span) {
+            return;
+        }
+        let blank = self.text[tag.range.end..].starts_with(' ');
+        let cut = self.report.span(tag.range.start, tag.range.end + usize::from(blank));
+        self.report.push(
+            Diagnostic::error(codes::TAG, message)
+                .at_span(span, "")
+                .note(
+                    "only `!!str` and the other core tags are read, and only where they agree with the value",
+                )
+                .fix("remove the tag", Place::Span(cut), "", Safety::Unsafe),
+        );
+    }
+}
+
+/// Puts what `<<` names beside the map's own keys.
+fn take_merge(node: Node, merged: &mut Vec<Entry>) {
+    match node.value {
+        Value::Mapping(entries) => merged.extend(entries),
+        Value::Sequence(items) => items.into_iter().for_each(|item| take_merge(item, merged)),
+        _ => {}
+    }
+}

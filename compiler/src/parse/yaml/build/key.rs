@@ -1,0 +1,146 @@
+//! Keys: strings only, each once, and no `<<`.
+
+use crate::diagnostic::{Diagnostic, Place, Safety, codes};
+use crate::document::{Node, Value};
+use crate::source::Span;
+
+use super::super::super::scalar::Plain;
+use super::{Builder, Items, Pending, Scalar, Style, Tag, scalar, shorten};
+
+impl Builder<'_, '_, '_> {
+    /// Takes a scalar that stands where a key belongs.
+    pub(super) fn scalar_key(&mut self, scalar: Scalar<'_>, tag: Option<&Tag>, anchor: usize) {
+        let span = self.report.span(scalar.range.start, scalar.range.end);
+        self.last = scalar.range.end;
+        if anchor != 0 {
+            // `&name key: value` names the key, not the value; both readings are surprises.
+            self.report.push(
+                Diagnostic::error(codes::KEY, "an anchor stands before a key: move it behind the colon")
+                    .at_span(span, "this key"),
+            );
+        }
+        let core = tag.and_then(|tag| tag.core.as_deref());
+        if let Some(tag) = tag
+            && core != Some("str")
+        {
+            self.refuse_tag(tag, "a key takes no tag but `!!str`: remove it".to_owned());
+        }
+        if scalar.absent && core.is_none() {
+            self.report.push(
+                Diagnostic::error(codes::KEY, "a key is missing before `:`")
+                    .at_span(span, "")
+                    .note("text that begins with `:` must be quoted"),
+            );
+            self.expect(Pending::Dropped);
+            return;
+        }
+        if scalar.style == Style::Plain && core.is_none() {
+            if scalar.value == "<<" {
+                self.merge_key(span);
+                return;
+            }
+            self.plain_key(&scalar.value, span);
+        }
+        self.take_key(scalar.value.into_owned(), span);
+    }
+
+    /// Takes a list, map or alias that stands where a key belongs.
+    pub(super) fn complex_key(&mut self, node: &Node) {
+        // Only an alias brings a string here: scalars are caught before they become nodes.
+        if let Value::String(text) = &node.value {
+            self.take_key(text.clone(), node.span);
+            return;
+        }
+        if self.report.wants(codes::KEY, node.span) {
+            let message = format!("{} stands where a key belongs: a key is a string", node.describe());
+            let mut diagnostic = Diagnostic::error(codes::KEY, message).at_span(node.span, "");
+            let at = node.span.start as usize;
+            if self.text[..at].ends_with('{') {
+                diagnostic = diagnostic.note("`{{` opens two maps; an expression is written `\"${{ … }}\"`");
+            }
+            self.report.push(diagnostic);
+        }
+        self.expect(Pending::Dropped);
+    }
+
+    /// Reports what a plain key is in place of a string, or what others take it for.
+    fn plain_key(&mut self, text: &str, span: Span) {
+        let what = match scalar::resolve(text) {
+            Plain::Text => {
+                self.misread_key(text, span);
+                return;
+            }
+            Plain::Null => "null",
+            Plain::Bool(_) => "a boolean",
+            _ => "a number",
+        };
+        if !self.report.wants(codes::KEY, span) {
+            return;
+        }
+        let quoted = format!("\"{text}\"");
+        let message = format!("the key `{text}` is {what}, and a key must be a string: write `{quoted}`");
+        self.report.push(Diagnostic::error(codes::KEY, message).at_span(span, "").fix(
+            "quote the key",
+            Place::Span(span),
+            quoted,
+            Safety::Safe,
+        ));
+    }
+
+    fn misread_key(&mut self, text: &str, span: Span) {
+        if scalar::misread_key(text) && self.report.wants(codes::MISREAD, span) {
+            let quoted = format!("\"{text}\"");
+            let message = format!("other tools read the key `{text}` as a boolean: write `{quoted}`");
+            self.report.push(
+                Diagnostic::warning(codes::MISREAD, message)
+                    .at_span(span, "a string to YAML 1.2, a boolean to YAML 1.1")
+                    .fix("quote the key", Place::Span(span), quoted, Safety::Safe),
+            );
+        }
+    }
+
+    fn merge_key(&mut self, span: Span) {
+        if self.report.wants(codes::MERGE, span) {
+            self.report.push(
+                Diagnostic::error(codes::MERGE, "`<<` is not part of version 1: write the keys out")
+                    .at_span(span, "merges another map")
+                    .note("YAML 1.2 has no merge key; a whole value can be repeated by an alias: `env: *env`")
+                    .note("what stands at the job level, such as `image` and `env`, holds for every role"),
+            );
+        }
+        self.expect(Pending::Merge);
+    }
+
+    fn take_key(&mut self, key: String, span: Span) {
+        let Some(frame) = self.frames.last_mut() else { return };
+        frame.end = frame.end.max(span.end as usize);
+        let Items::Map { entries, keys, .. } = &mut frame.items else { return };
+        let pending = if keys.twice(entries, &key, span, self.report) {
+            Pending::Dropped
+        } else {
+            Pending::Key(key, span)
+        };
+        self.expect(pending);
+    }
+
+    fn expect(&mut self, next: Pending) {
+        if let Some(frame) = self.frames.last_mut()
+            && let Items::Map { pending, .. } = &mut frame.items
+        {
+            *pending = Some(next);
+        }
+    }
+
+    /// The key whose value comes next, for messages.
+    pub(super) fn pending_key(&self) -> Option<(&str, Span)> {
+        match &self.frames.last()?.items {
+            Items::Map { pending: Some(Pending::Key(key, span)), .. } => Some((key, *span)),
+            _ => None,
+        }
+    }
+
+    /// The text of a key for a message.
+    pub(super) fn key_name(key: &str) -> String {
+        shorten(key)
+    }
+}
