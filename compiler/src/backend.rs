@@ -5,6 +5,8 @@
 pub mod address;
 pub mod capability;
 pub mod command;
+pub mod limits;
+pub mod tasks;
 
 use camino::Utf8PathBuf;
 use jobc_schema::plan::JobPlan;
