@@ -5,7 +5,11 @@ pub mod backends;
 pub mod diagnostic;
 pub mod document;
 pub mod emit;
+pub mod expand;
+pub mod expression;
 pub mod files;
 pub mod parse;
+
 pub mod source;
+pub mod stdlib;
 pub mod suggest;

@@ -55,7 +55,7 @@ macro_rules! codes {
 }
 
 codes! {
-    // ---- J00xx: parse -------------------------------------------------------------------------
+    // ---- J00xx: parse ---------------------------------------------------------------------------
     SYNTAX "J0001" "the text is not YAML or JSON";
     DUPLICATE_KEY "J0002" "a key stands twice in one map";
     TAB "J0003" "a tab stands where only spaces may";
@@ -76,29 +76,59 @@ codes! {
     NOT_JSON "J0018" "text from a shell or an abridged text is not JSON";
     JSON_SPELLING "J0019" "JSON spells this differently";
 
+    // ---- J01xx: validate ------------------------------------------------------------------------
 
-    // ---- J01xx: validate ----------------------------------------------------------------------
+    // ---- J02xx: templates, parameters, resolve --------------------------------------------------
+    PARAM_UNKNOWN "J0201" "a parameter that the job does not have is given";
+    PARAM_MISSING "J0202" "a parameter has no value";
+    PARAM_TYPE "J0203" "a parameter's value is not of its type";
+    PARAM_RANGE "J0204" "a parameter's value is not allowed";
+    PARAM_RULES "J0205" "a parameter's rules do not fit together";
+    MATRIX_EMPTY "J0206" "a matrix has no combinations";
+    MATRIX_SIZE "J0207" "a matrix has too many combinations";
+    MATRIX_COMBINATION "J0208" "`include` or `exclude` does not fit the axes of a matrix";
+    MATRIX_OUTPUT "J0209" "two jobs of a matrix write to one place";
+    EXPRESSION_SYNTAX "J0210" "an expression cannot be read";
+    EXPRESSION_NAME "J0211" "a name in an expression is not defined";
+    EXPRESSION_PLACE "J0212" "an expression stands where its value cannot be known";
+    EXPRESSION_VALUE "J0213" "an expression has no value that fits";
+    SECRET_PLACE "J0214" "a secret stands where its value would be seen";
 
-
-    // ---- J02xx: resolve -----------------------------------------------------------------------
-
-
-    // ---- J03xx: check (lints) -----------------------------------------------------------------
-
+    // ---- J03xx: check (lints) -------------------------------------------------------------------
 
     // ---- J04xx: lower, what a backend cannot express --------------------------------------------
-    // ---- J0430..J0449: bundles and control group files
+    REFUSED "J0401" "a backend cannot express what the job asks for";
+    LOSSY "J0402" "a backend cannot express what the job asks for exactly";
+    DROPPED "J0403" "a backend leaves out what the job asks for";
+    SKIPPED "J0404" "a built-in target was skipped";
+    NOT_BUILT_IN "J0405" "this jobc was built without the backend";
+    KUBERNETES_NAME "J0410" "a name derived for Kubernetes is too long or begins with a digit";
+    KUBERNETES_KIND "J0411" "the target's kind of object cannot hold the job";
+    KUBERNETES_RELEASE "J0412" "the target's release is too old for what the job needs";
+    KUBERNETES_RANK "J0413" "a rank that no shell can work out";
+    KUBERNETES_SETTING "J0414" "a Kubernetes setting of the target is wrong";
+    KUBERNETES_SIZE "J0415" "something is larger than Kubernetes takes";
+    KUBERNETES_REGISTRY "J0416" "the cluster cannot pull an image that is built here";
+    KUBERNETES_LEFT_OUT "J0417" "a variable or file of jobc's is left out because it does not fit";
+    KUBERNETES_LABEL "J0418" "a label that Kubernetes does not take";
+    KUBERNETES_VOLUME_SECRET "J0419" "a volume's secret that Kubernetes does not use";
     TOO_MANY_TASKS "J0430" "more tasks than files are written for";
     PORT_ABOVE_RANGE "J0431" "a port of an instance would be above 65535";
     UNKNOWN_LINUX_CAPABILITY "J0432" "no Linux capability has that name";
     GPU_NOT_INJECTED "J0433" "the chosen GPU injection does not serve these GPUs";
     KERNEL_LIST "J0434" "a list of CPUs or memory nodes the kernel would refuse";
     INSIDE_READ_ONLY "J0435" "something is mounted inside a read-only volume";
+    BUILD_NO_APT "J0450" "`apt` is asked for on a base image without apt";
+    BUILD_FILE_MISSING "J0451" "a file that the build needs is not there";
+    BUILD_PYTHON_VERSION "J0452" "the base image has another Python than the job asks for";
+    BUILD_NO_PYTHON "J0453" "Python is asked for on a base image that cannot get one";
+    BUILD_NO_CONDA "J0454" "`conda` is asked for on a base image without conda";
+    BUILD_LINE_BREAK "J0455" "a line of a Dockerfile cannot hold a line break";
+    BUILD_SECRET_STORE "J0456" "a build cannot read a secret of a store";
+    BUILD_OUTSIDE_CONTEXT "J0457" "a path is outside the build context";
 
+    // ---- J05xx: targets and other input formats -------------------------------------------------
+    UNKNOWN_TARGET "J0501" "there is no such target";
 
-    // ---- J05xx: files, targets and other input formats -----------------------------------------
-
-
-    // ---- J06xx: a user's own Dockerfile --------------------------------------------------------
-
+    // ---- J06xx: a user's own Dockerfile ---------------------------------------------------------
 }
