@@ -9,7 +9,7 @@ use jobc_schema::plan::{
 use oci_spec::runtime::Mount;
 
 use crate::backend::tasks::Task;
-use crate::backend::{Address, Content, Context, File, render};
+use crate::backend::{Address, Content, Context, File, From, Origin, PartOf, render};
 use crate::diagnostic::{Diagnostic, Sink, codes};
 
 /// The size of /dev/shm where the role asks for none: that of the usual engines.
@@ -64,7 +64,7 @@ pub(super) fn files(task: Task<'_>, at: &dyn Address) -> Vec<File> {
         let mut copy = File::new(path, Content::Text(render(text, at)));
         copy.mode = file.mode;
         if let Some(from) = from {
-            copy.origin(&Pointer::ROOT, &from);
+            copy.origins.push(Origin { part: PartOf::Line(1), from: From::Spec(from) });
         }
         Some(copy)
     };
