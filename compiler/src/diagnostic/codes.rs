@@ -126,6 +126,12 @@ codes! {
     BUILD_LINE_BREAK "J0455" "a line of a Dockerfile cannot hold a line break";
     BUILD_SECRET_STORE "J0456" "a build cannot read a secret of a store";
     BUILD_OUTSIDE_CONTEXT "J0457" "a path is outside the build context";
+    PAI_SAME_NAME "J0470" "two names become one on OpenPAI";
+    PAI_ROUNDED "J0471" "OpenPAI counts in coarser units";
+    PAI_PORT "J0472" "OpenPAI chooses a port's number itself";
+    PAI_GANG "J0473" "OpenPAI retries tasks only where they need not start together";
+    PAI_CELL "J0474" "a role's hardware on OpenPAI is chosen twice";
+    PAI_STORAGE "J0475" "a storage of OpenPAI does not fit what it is to provide";
 
     // ---- J05xx: targets and other input formats -------------------------------------------------
     UNKNOWN_TARGET "J0501" "there is no such target";
