@@ -2,6 +2,7 @@
 
 pub mod backend;
 pub mod backends;
+pub mod check;
 pub mod diagnostic;
 pub mod document;
 pub mod emit;

@@ -93,8 +93,58 @@ codes! {
     EXPRESSION_PLACE "J0212" "an expression stands where its value cannot be known";
     EXPRESSION_VALUE "J0213" "an expression has no value that fits";
     SECRET_PLACE "J0214" "a secret stands where its value would be seen";
+    TEMPLATE_ABSENT "J0280" "there is no such template";
+    TEMPLATE_FORM "J0281" "a file is not a template";
+    TEMPLATE_PARAM "J0282" "a template has no such parameter";
+    TEMPLATE_VALUE "J0283" "a template does not take that value";
+    TEMPLATE_MISSING "J0284" "a template needs a value that is not given";
+    TEMPLATE_CYCLE "J0285" "templates use each other in a circle";
+    TEMPLATE_EXPRESSION "J0286" "an expression of a template cannot be filled";
+    TEMPLATE_KIND "J0287" "a template of another kind is used";
+    WITHOUT_USES "J0288" "`with` stands without `uses`";
 
     // ---- J03xx: check (lints) -------------------------------------------------------------------
+    ALLOW "J0300" "`x-jobc-allow` lists what is no code";
+    TORCHRUN_ALONE "J0301" "torchrun is not told of its other instances";
+    DDP_PROCESSES "J0302" "fewer processes start than are counted";
+    RANK_BY_HAND "J0303" "a variable of the rendezvous is set by hand";
+    LAUNCHER_DISAGREES "J0304" "torchrun's numbers disagree with the job";
+    THRESHOLD_IN_GANG "J0305" "a threshold splits instances that work as one";
+    RETRY_ONE_RANK "J0306" "one rank is tried again without the others";
+    SHM_OVER_MEMORY "J0310" "there is more shared memory than memory";
+    NO_SHM "J0311" "a GPU role states no shared memory";
+    LITTLE_MEMORY "J0312" "there is too little memory to start";
+    FEW_PIDS "J0313" "there are too few processes to start";
+    MANY_CPUS "J0314" "there are more CPUs than machines have";
+    GPU_WITHOUT_MEMORY "J0315" "a GPU role states no memory";
+    TIMEOUT_UNDER_GRACE "J0316" "a timeout is shorter than the grace period";
+    SHARED_WRITE "J0317" "several instances write the same data";
+    IMAGE_CUDA "J0320" "the image's CUDA is older than asked for";
+    DRIVER_FOR_CUDA "J0321" "a driver is too old for a CUDA version";
+    TARGET_DRIVER "J0322" "the target's driver is older than asked for";
+    CUDA_FOR_CARD "J0323" "a CUDA version does not build for the card";
+    UNKNOWN_MODEL "J0324" "a GPU model is not known";
+    CARD_TOO_SMALL "J0325" "more is asked of a card than it has";
+    MIG_PROFILE "J0326" "a MIG profile does not fit the card";
+    TARGET_MODELS "J0327" "none of the target's cards will do";
+    IDLE_GPU_IMAGE "J0328" "an image for GPUs runs without one";
+    CPU_IMAGE "J0329" "an image cannot use the GPUs asked for";
+    HOST_PORT_SHARED "J0330" "instances share a port of the host";
+    HOST_PORT_TWICE "J0331" "two roles share a port of the host";
+    SECRET_WRITTEN_OUT "J0332" "a value that looks like a secret is written out";
+    MUTABLE_TAG "J0333" "an image's content changes under its name";
+    UNPINNED_PACKAGE "J0334" "a package has no fixed version";
+    UNUSED_PARAM "J0335" "a parameter is used nowhere";
+    UNUSED_SECRET "J0336" "a secret is used nowhere";
+    UNUSED_DATA "J0337" "data that no role sees";
+    UNUSED_IMAGE "J0338" "an image that no role runs in";
+    UNUSED_REGISTRY "J0339" "a registry that no image comes from";
+    UNUSED_ARG "J0340" "a build argument is used nowhere";
+    THRESHOLD_TOO_HIGH "J0341" "a threshold can never be reached";
+    NEEDS_ENDLESS "J0342" "a role waits for the end of one that never ends";
+    JOB_NEVER_ENDS "J0343" "nothing ends the job when its work is done";
+    ENDS_IN_BACKGROUND "J0344" "a script ends while its program runs";
+    SUDO "J0345" "sudo where no privileges can be had";
 
     // ---- J04xx: lower, what a backend cannot express --------------------------------------------
     REFUSED "J0401" "a backend cannot express what the job asks for";
