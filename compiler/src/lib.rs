@@ -9,3 +9,4 @@ pub mod files;
 pub mod parse;
 pub mod source;
 pub mod suggest;
+pub mod validate;
