@@ -14,3 +14,4 @@ pub mod parse;
 pub mod source;
 pub mod stdlib;
 pub mod suggest;
+pub mod validate;
