@@ -228,6 +228,17 @@ impl Sink {
         &self.diagnostics
     }
 
+    /// Keeps only some findings.
+    pub fn retain(&mut self, keep: impl Fn(&Diagnostic) -> bool) {
+        self.diagnostics.retain(|d| keep(d));
+        self.errors = self.diagnostics.iter().filter(|d| d.severity == Severity::Error).count();
+    }
+
+    /// Changes findings in place; their severity must stay.
+    pub fn for_each(&mut self, change: impl FnMut(&mut Diagnostic)) {
+        self.diagnostics.iter_mut().for_each(change);
+    }
+
     /// Moves all findings of another sink into this one.
     pub fn append(&mut self, other: Self) {
         self.errors += other.errors;
