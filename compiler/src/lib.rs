@@ -10,6 +10,7 @@ pub mod expand;
 pub mod expression;
 pub mod files;
 pub mod parse;
+pub mod resolve;
 pub mod source;
 pub mod stdlib;
 pub mod suggest;
