@@ -63,7 +63,12 @@ impl Variant {
 ///
 /// There is always at least one variant, so that the passes behind find what else is wrong; where expressions of
 /// one combination are wrong, the combinations behind it are not looked at.
-pub fn expand(document: &Document, sources: &Sources, overrides: &Overrides, sink: &mut Sink) -> Vec<Variant> {
+pub fn expand(
+    document: &Document,
+    sources: &Sources,
+    overrides: &Overrides,
+    sink: &mut Sink,
+) -> Vec<Variant> {
     let engine = Engine::new();
     let params = Arc::new(params::read(document, overrides, sink));
     let matrix = matrix::read(document, sink);

@@ -15,8 +15,8 @@ mod split;
 
 pub use engine::{Engine, Names, Outcome};
 pub use failure::Failure;
-pub use place::CodeSpan;
 pub use names::{Key, Path, Step, paths};
+pub use place::CodeSpan;
 pub use scopes::{Scope, keeps_type, scopes_at};
 pub use split::{Expression, Part, Unclosed, expressions, has_expression, split};
 

@@ -93,7 +93,9 @@ fn long_form_keys(entries: &[Entry], sink: &mut Sink) {
                     format!("`{}` stands beside the axes of the matrix", entry.key),
                 )
                 .at_span(entry.key_span, "")
-                .note("put the axes under `axes`, as in `matrix: {axes: {lr: [0.1, 0.01]}, max_parallel: 2}`"),
+                .note(
+                    "put the axes under `axes`, as in `matrix: {axes: {lr: [0.1, 0.01]}, max_parallel: 2}`",
+                ),
             );
         }
     }
@@ -104,7 +106,9 @@ fn read_axes<'a>(entries: &'a [Entry], long: bool, sink: &mut Sink) -> Axes<'a> 
     for entry in entries {
         // What is no list of scalars is the schema's to report.
         let Value::Sequence(items) = &entry.value.value else { continue };
-        if !long && matches!(entry.key.as_str(), "include" | "exclude") && items.iter().any(|i| !i.entries().is_empty())
+        if !long
+            && matches!(entry.key.as_str(), "include" | "exclude")
+            && items.iter().any(|i| !i.entries().is_empty())
         {
             continue;
         }
@@ -193,7 +197,8 @@ fn add(include: Option<&Node>, axes: &Axes<'_>, combinations: &mut Vec<Combinati
             }
         }
         if fits {
-            combinations.push(names.iter().filter_map(|n| Some((n.clone(), combination.get(n)?.clone()))).collect());
+            combinations
+                .push(names.iter().filter_map(|n| Some((n.clone(), combination.get(n)?.clone()))).collect());
         }
     }
 }

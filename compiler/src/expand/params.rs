@@ -113,7 +113,11 @@ fn declare<'a>(entry: &'a Entry, sink: &mut Sink) -> Declared<'a> {
         get("choices").map_or(&[][..], Node::items).iter().filter_map(Node::to_scalar).collect();
     let number = |key| {
         let node = get(key)?;
-        if let Value::Number { number, .. } = &node.value { Some((number.as_f64()?, node.span)) } else { None }
+        if let Value::Number { number, .. } = &node.value {
+            Some((number.as_f64()?, node.span))
+        } else {
+            None
+        }
     };
     let written = match get("type").and_then(Node::as_str) {
         Some("string") => Some(ScalarKind::String),
@@ -169,7 +173,10 @@ fn contradictions(param: &Declared<'_>, sink: &mut Sink) {
             sink.push(
                 Diagnostic::error(
                     codes::PARAM_RULES,
-                    format!("the choice `{choice}` of the parameter `{name}` is not {}", describe(param.kind)),
+                    format!(
+                        "the choice `{choice}` of the parameter `{name}` is not {}",
+                        describe(param.kind)
+                    ),
                 )
                 .at_span(param.key, "")
                 .note("write `type:` where the default does not tell the type"),
@@ -203,7 +210,8 @@ fn checked(
     if !param.choices.is_empty() && !param.choices.iter().any(|choice| same(choice, &value, param.kind)) {
         let names: Vec<&str> = param.choices.iter().map(|choice| choice.text.as_str()).collect();
         let near = suggest::nearest(&value.text, names.iter().copied());
-        let label = near.map_or("not one of the choices".to_owned(), |near| format!("did you mean `{near}`?"));
+        let label =
+            near.map_or("not one of the choices".to_owned(), |near| format!("did you mean `{near}`?"));
         refuse(label, format!("the choices are {}", suggest::list(names)));
         return None;
     }
@@ -283,8 +291,7 @@ fn wrong_type(found: &str, param: &Declared<'_>) -> Diagnostic {
 
 fn unknown(name: &str, declared: &IndexMap<&str, Declared<'_>>, document: &Document) -> Diagnostic {
     let job = document.root.get("name").and_then(Node::as_str).unwrap_or("the job");
-    let diagnostic =
-        Diagnostic::error(codes::PARAM_UNKNOWN, format!("`{job}` has no parameter `{name}`"));
+    let diagnostic = Diagnostic::error(codes::PARAM_UNKNOWN, format!("`{job}` has no parameter `{name}`"));
     if declared.is_empty() {
         return diagnostic.note("the job has no `params`");
     }

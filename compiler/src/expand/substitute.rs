@@ -11,7 +11,8 @@ use super::Variant;
 use crate::diagnostic::{Diagnostic, Place, Sink, codes};
 use crate::document::{Document, Entry, Node, Value};
 use crate::expression::{
-    CodeSpan, Engine, Expression, Names, Part, Path, Scope, has_expression, keeps_type, paths, scopes_at, split,
+    CodeSpan, Engine, Expression, Names, Part, Path, Scope, has_expression, keeps_type, paths, scopes_at,
+    split,
 };
 use crate::source::Sources;
 use crate::suggest;
@@ -115,9 +116,12 @@ impl<'a, 's> Walk<'a, 's> {
     fn string(&mut self, node: &'a Node, text: &'a str) -> Node {
         if let Some(place @ ("params" | "matrix" | "version")) = self.path.first().copied() {
             self.sink.push(
-                Diagnostic::error(codes::EXPRESSION_PLACE, format!("expressions are not evaluated in `{place}`"))
-                    .at_span(node.span, "")
-                    .note("write the value itself"),
+                Diagnostic::error(
+                    codes::EXPRESSION_PLACE,
+                    format!("expressions are not evaluated in `{place}`"),
+                )
+                .at_span(node.span, "")
+                .note("write the value itself"),
             );
             return node.clone();
         }
@@ -133,8 +137,10 @@ impl<'a, 's> Walk<'a, 's> {
                 return node.clone();
             }
         };
-        let expressions: Vec<&Expression<'_>> =
-            parts.iter().filter_map(|part| if let Part::Expression(e) = part { Some(e) } else { None }).collect();
+        let expressions: Vec<&Expression<'_>> = parts
+            .iter()
+            .filter_map(|part| if let Part::Expression(e) = part { Some(e) } else { None })
+            .collect();
         let errors = self.sink.error_count();
         let allowed = scopes_at(&self.path);
         let mut late = false;
@@ -148,7 +154,8 @@ impl<'a, 's> Walk<'a, 's> {
             return filled;
         }
         if self.sink.error_count() == errors {
-            let spans = expressions.iter().map(|e| CodeSpan::find(self.sources, node.span, text, e)).collect();
+            let spans =
+                expressions.iter().map(|e| CodeSpan::find(self.sources, node.span, text, e)).collect();
             let pointer = self.pointer();
             self.late.insert(pointer, spans);
         }
@@ -156,7 +163,14 @@ impl<'a, 's> Walk<'a, 's> {
     }
 
     /// Checks what one expression says and whether it may say it here; tells whether it must wait.
-    fn read(&mut self, node: &Node, text: &str, expression: &Expression<'_>, allowed: &[Scope], alone: bool) -> bool {
+    fn read(
+        &mut self,
+        node: &Node,
+        text: &str,
+        expression: &Expression<'_>,
+        allowed: &[Scope],
+        alone: bool,
+    ) -> bool {
         let code = expression.code;
         let at = CodeSpan::find(self.sources, node.span, text, expression);
         if let Err(failure) = self.engine.check(code) {
@@ -220,9 +234,12 @@ impl<'a, 's> Walk<'a, 's> {
             // A value that looks like an expression must never become one.
             if !may_wait {
                 self.sink.push(
-                    Diagnostic::error(codes::EXPRESSION_VALUE, "the value holds `${{`, which cannot stand here")
-                        .at_span(node.span, "")
-                        .note("values of parameters are not evaluated again"),
+                    Diagnostic::error(
+                        codes::EXPRESSION_VALUE,
+                        "the value holds `${{`, which cannot stand here",
+                    )
+                    .at_span(node.span, "")
+                    .note("values of parameters are not evaluated again"),
                 );
             }
             return None;

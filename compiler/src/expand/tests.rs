@@ -133,7 +133,8 @@ roles:
     let at = Pointer::ROOT.keys(["roles", "train", "run"]);
     let run = variant.document.at(&at).unwrap().as_str().unwrap();
     assert_eq!(run, "t ${{ hosts.data-server[0] }} ${{ params.n }}");
-    let spans: Vec<_> = variant.late.iter().map(|(at, spans)| (at.as_str(), spans.len(), spans[0].exact)).collect();
+    let spans: Vec<_> =
+        variant.late.iter().map(|(at, spans)| (at.as_str(), spans.len(), spans[0].exact)).collect();
     assert_eq!(
         spans,
         [("/roles/train/env/A", 1, true), ("/roles/train/run", 2, true), ("/roles/train/setup", 1, true)]

@@ -55,7 +55,8 @@ impl Names {
 
     /// Adds a scope of scalars that keep the text they were written as.
     pub fn insert_written(&mut self, scope: Scope, scalars: &Arc<IndexMap<String, Scalar>>) {
-        let value = Value::from_pairs(scalars.iter().map(|(k, s)| (k.as_str(), Value::from(Serde(&s.value)))));
+        let value =
+            Value::from_pairs(scalars.iter().map(|(k, s)| (k.as_str(), Value::from(Serde(&s.value)))));
         self.scopes.insert(scope, value);
         self.written.insert(scope, scalars.clone());
     }
@@ -122,9 +123,8 @@ impl Engine {
             _ => Ok::<_, minijinja::Error>(sh::quote(&value.to_string())),
         });
         environment.add_filter("tojson", |value: &Value| {
-            serde_json::to_string(value).map_err(|error| {
-                minijinja::Error::new(ErrorKind::BadSerialization, error.to_string())
-            })
+            serde_json::to_string(value)
+                .map_err(|error| minijinja::Error::new(ErrorKind::BadSerialization, error.to_string()))
         });
         environment.add_filter("join", |value: &Value, separator: Option<&str>| {
             let separator = separator.unwrap_or_default();
@@ -185,7 +185,8 @@ impl Engine {
         let same = code == readable;
         let expression =
             self.environment.compile_expression(&readable).map_err(|error| failure(&error, same))?;
-        let context = Value::from_pairs(names.scopes.iter().map(|(scope, value)| (scope.as_str(), value.clone())));
+        let context =
+            Value::from_pairs(names.scopes.iter().map(|(scope, value)| (scope.as_str(), value.clone())));
         let value = expression.eval(context).map_err(|error| failure(&error, same))?;
         Ok(Outcome::Value(value))
     }
@@ -213,11 +214,7 @@ impl Outcome {
                     "a map",
                 )
                 .note(keys_note(value))),
-                _ => Err(Failure::new(
-                    codes::EXPRESSION_VALUE,
-                    "the expression has no value",
-                    "nothing",
-                )),
+                _ => Err(Failure::new(codes::EXPRESSION_VALUE, "the expression has no value", "nothing")),
             },
         }
     }
@@ -269,4 +266,3 @@ fn spell_numbers(code: &str, paths: &[Path], names: &Names) -> Option<String> {
     out.push_str(&code[from..]);
     Some(out)
 }
-

@@ -63,7 +63,10 @@ pub(super) fn missing(path: &Path, step: usize, parent: &Value) -> Failure {
                 ValueKind::Number => "a number",
                 _ => "a single value",
             };
-            let message = format!("`{so_far}` is {kind} and has no `{}`", written_path(path, step + 1)[so_far.len()..].trim_start_matches('.'));
+            let message = format!(
+                "`{so_far}` is {kind} and has no `{}`",
+                written_path(path, step + 1)[so_far.len()..].trim_start_matches('.')
+            );
             let mut failure = Failure::new(codes::EXPRESSION_NAME, message, "not there");
             if kind == "a list" {
                 failure = failure.note(format!("pick an item: `{so_far}[0]`"));
@@ -89,7 +92,11 @@ pub(super) fn undefined<'a>(
     let list = suggest::list(known);
     let note = if step > 0 {
         let above = written_path(path, step);
-        if list == "none" { format!("there is nothing in `{above}` here") } else { format!("in `{above}` there is {list}") }
+        if list == "none" {
+            format!("there is nothing in `{above}` here")
+        } else {
+            format!("in `{above}` there is {list}")
+        }
     } else if let Some(scope) = Scope::parse(name) {
         format!("`{}` is not known here; known are {list}", scope.as_str())
     } else {
@@ -151,10 +158,10 @@ pub(super) fn failure(error: &minijinja::Error, same_code: bool) -> Failure {
         ErrorKind::UnknownFilter | ErrorKind::UnknownTest | ErrorKind::UnknownFunction => {
             (codes::EXPRESSION_SYNTAX, format!("the expression cannot be read: {detail}"))
         }
-        ErrorKind::OutOfFuel => {
-            (codes::EXPRESSION_VALUE, "the expression takes too many steps".to_owned())
+        ErrorKind::OutOfFuel => (codes::EXPRESSION_VALUE, "the expression takes too many steps".to_owned()),
+        kind if detail.is_empty() => {
+            (codes::EXPRESSION_VALUE, format!("the expression has no value: {kind}"))
         }
-        kind if detail.is_empty() => (codes::EXPRESSION_VALUE, format!("the expression has no value: {kind}")),
         _ => (codes::EXPRESSION_VALUE, format!("the expression has no value: {detail}")),
     };
     let mut failure = Failure::new(code, message, "");

@@ -35,9 +35,15 @@ impl CodeSpan {
             // The blanks inside the braces are not worth underlining.
             let lead = code.len() - code.trim_start().len();
             if code.trim().is_empty() {
-                return Self { span: Span::new(value.source, begin - OPEN.len(), begin + code.len() + 2), exact: false };
+                return Self {
+                    span: Span::new(value.source, begin - OPEN.len(), begin + code.len() + 2),
+                    exact: false,
+                };
             }
-            return Self { span: Span::new(value.source, begin + lead, begin + code.trim_end().len()), exact: true };
+            return Self {
+                span: Span::new(value.source, begin + lead, begin + code.trim_end().len()),
+                exact: true,
+            };
         }
         let end = raw[start..].find("}}").map_or(raw.len(), |at| start + at + 2);
         Self { span: Span::new(value.source, begin - OPEN.len(), value.start as usize + end), exact: false }

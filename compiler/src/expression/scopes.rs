@@ -93,10 +93,12 @@ pub fn scopes_at(path: &[&str]) -> &'static [Scope] {
         ["roles", _, "run" | "setup"] | ["roles", _, "run" | "args", "*"] => COMMAND,
         ["roles", _, "ready", "exec", "*"] => PROBE,
         ["roles", _, "workdir"] => FOLDER,
-        ["image", block @ ..] | ["images", _, block @ ..] | ["roles", _, "image", block @ ..] => match block {
-            [] | ["args" | "use" | "dockerfile" | "context" | "target" | "secrets", ..] => &[],
-            _ => &[Args],
-        },
+        ["image", block @ ..] | ["images", _, block @ ..] | ["roles", _, "image", block @ ..] => {
+            match block {
+                [] | ["args" | "use" | "dockerfile" | "context" | "target" | "secrets", ..] => &[],
+                _ => &[Args],
+            }
+        }
         _ => &[],
     }
 }
@@ -111,7 +113,9 @@ pub fn keeps_type(path: &[&str]) -> bool {
     }
     match above {
         ["env"] | ["roles", _, "env"] | ["roles", _, "labels"] => false,
-        [.., "args"] if matches!(above.first(), Some(&"image" | &"images")) || above.contains(&"image") => true,
+        [.., "args"] if matches!(above.first(), Some(&"image" | &"images")) || above.contains(&"image") => {
+            true
+        }
         [.., "ports" | "ulimits" | "on_exit_codes"] => true,
         _ => matches!(
             *last,
