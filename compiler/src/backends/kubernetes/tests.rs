@@ -18,11 +18,9 @@ use crate::backends::fixture;
 
 /// A plan for a target with these Kubernetes settings.
 fn plan(kubernetes: Value, changes: &Value) -> JobPlan {
-    let mut all = json!({"target": {
-        "name": "lab",
-        "built_in": false,
-        "settings": {"backends": ["kubernetes"], "kubernetes": kubernetes}
-    }});
+    let mut all =
+        json!({"target": {"name": "lab", "built_in": false, "settings": {"backends": ["kubernetes"]}}});
+    all["target"]["settings"]["kubernetes"] = kubernetes;
     let Value::Object(changes) = changes else { panic!("changes are a map") };
     all.as_object_mut().unwrap().extend(changes.clone());
     fixture::job(&all)
@@ -30,9 +28,8 @@ fn plan(kubernetes: Value, changes: &Value) -> JobPlan {
 
 /// What the test asks for, what is reported, and every file.
 fn shown(kubernetes: Value, changes: &Value) -> String {
-    let job = plan(kubernetes.clone(), changes);
-    let (files, report) = fixture::lower(&KubernetesBackend, &job);
     let mut text = format!("# ==== kubernetes settings\n{}", crate::emit::to_yaml(&kubernetes));
+    let (files, report) = fixture::lower(&KubernetesBackend, &plan(kubernetes, changes));
     let _ = write!(text, "# ==== plan\n{}", crate::emit::to_yaml(changes));
     if !report.is_empty() {
         let _ = write!(text, "# ==== findings\n{report}");

@@ -8,7 +8,9 @@ const COMMAND: &str = "/spec/template/spec/containers/0/command";
 const ENV: &str = "/spec/template/spec/containers/0/env";
 
 fn one_role(role: Value) -> Value {
-    json!({"roles": {"main": role}})
+    let mut changes = json!({"roles": {}});
+    changes["roles"]["main"] = role;
+    changes
 }
 
 #[test]

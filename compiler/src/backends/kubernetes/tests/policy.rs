@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 use super::at;
 
 fn check(role: Value, expected: Value) {
-    let changes = json!({"roles": {"main": role}});
+    let mut changes = json!({"roles": {}});
+    changes["roles"]["main"] = role;
     let Value::Object(expected) = expected else { panic!("expected fields are a map") };
     for (key, value) in expected {
         assert_eq!(at(json!({}), &changes, &format!("/spec/{key}")), value, "{key} of {changes}");
