@@ -2,6 +2,7 @@
 
 pub mod backend;
 pub mod backends;
+pub mod check;
 pub mod diagnostic;
 pub mod document;
 pub mod emit;
@@ -9,7 +10,8 @@ pub mod expand;
 pub mod expression;
 pub mod files;
 pub mod parse;
-
 pub mod source;
 pub mod stdlib;
 pub mod suggest;
+pub mod template;
+pub mod validate;

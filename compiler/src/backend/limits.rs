@@ -123,7 +123,7 @@ impl CpuLimit {
 
     /// The weight that cgroup v2 has in place of shares, from 1 to 10,000.
     ///
-    /// The linear formula of runc up to 1.3 and crun up to 1.22, which map the ends of one scale to those of the other. Later
+    /// The linear formula of runc before 1.3.2 and crun before 1.23: the ends of one scale meet those of the other. Later
     /// ones map 1,024 shares to a weight of 100 by a quadratic in the logarithm, and so give other weights for the same shares.
     pub fn weight(self) -> u64 {
         1 + (self.shares - 2) * 9_999 / 262_142

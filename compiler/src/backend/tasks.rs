@@ -34,8 +34,6 @@ impl Task<'_> {
 }
 
 /// All tasks in the order of the file; none, with a finding, where there are more than [`MOST`].
-///
-/// For a target of the user's that is an error. A built-in target was not asked for, so its other files are written.
 pub fn tasks<'a>(job: &'a JobPlan, context: &Context<'_>, sink: &mut Sink) -> Vec<Task<'a>> {
     let count: u64 = job.roles.iter().map(|role| u64::from(role.instances)).sum();
     if count > MOST {
@@ -49,7 +47,7 @@ fn too_many(job: &JobPlan, count: u64, lossy: bool) -> Diagnostic {
     let message = format!(
         "bundles and control group files are written for each task, and the job has {count} tasks; at most {MOST} are"
     );
-    let finding = if job.target.built_in || lossy {
+    let finding = if lossy {
         Diagnostic::warning(codes::TOO_MANY_TASKS, message)
     } else {
         Diagnostic::error(codes::TOO_MANY_TASKS, message)

@@ -18,8 +18,8 @@ mod support;
 #[cfg(test)]
 mod tests;
 
-use jobc_schema::BackendName;
 use jobc_schema::plan::JobPlan;
+use jobc_schema::{BackendName, Pointer};
 
 use crate::backend::tasks::tasks;
 use crate::backend::{Backend, Capability, Context, File, Support, limits};
@@ -39,7 +39,11 @@ impl Backend for OciBackend {
     }
 
     fn support(&self, capability: Capability, job: &JobPlan) -> Support {
-        support::support(capability, job)
+        support::support(capability, &Pointer::ROOT, job)
+    }
+
+    fn support_at(&self, capability: Capability, place: &Pointer, job: &JobPlan) -> Support {
+        support::support(capability, place, job)
     }
 
     fn lower(&self, job: &JobPlan, context: &Context<'_>, sink: &mut Sink) -> Vec<File> {
@@ -53,6 +57,7 @@ impl Backend for OciBackend {
         gpu::check_injection(job, injection, sink);
         for role in &job.roles {
             capabilities::check_names(role, sink);
+            mounts::check_nesting(role, sink);
         }
         let tasks = tasks(job, context, sink);
         if sink.error_count() > before {

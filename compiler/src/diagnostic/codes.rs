@@ -77,6 +77,28 @@ codes! {
     JSON_SPELLING "J0019" "JSON spells this differently";
 
     // ---- J01xx: validate ------------------------------------------------------------------------
+    UNKNOWN_KEY "J0101" "a key is not known where it stands";
+    MISSING_KEY "J0102" "a key is missing";
+    WRONG_KIND "J0103" "a value is of a kind its key does not take";
+    NO_VALUE "J0104" "a key has no value";
+    BAD_AMOUNT "J0105" "an amount or a duration cannot be read";
+    NOT_ONE_OF "J0106" "a value is not one of the words its key takes";
+    MALFORMED "J0107" "a text does not have the form its key takes";
+    BAD_NAME "J0108" "a name has letters its place does not allow";
+    OUT_OF_RANGE "J0109" "a number is too small or too great";
+    EMPTY_VALUE "J0110" "something is empty that must not be";
+    BOOL_IN_ENV "J0111" "an environment variable is a bool";
+    EXCLUSIVE "J0112" "keys exclude each other";
+    ONE_NEEDED "J0113" "one of several keys is needed";
+    IMAGE_KEYS "J0114" "keys of an image block do not go together";
+    NO_ROLES "J0115" "a job has no roles";
+    NO_SCRIPT "J0116" "`shell` or `setup` has no script to work on";
+    MATRIX_MIXED "J0117" "axes stand beside the rules of a matrix";
+    DUPLICATE_ITEM "J0118" "a list names something twice";
+    SHARED_NAME "J0119" "data and outputs share a name";
+    UNKNOWN_TARGET "J0120" "`default` names a target that is not there";
+    UNUSED_SETTINGS "J0121" "a target has settings for a backend it does not write";
+    MISMATCH "J0149" "a checked file does not fit the types";
 
     // ---- J02xx: templates, parameters, resolve --------------------------------------------------
     PARAM_UNKNOWN "J0201" "a parameter that the job does not have is given";
@@ -93,8 +115,58 @@ codes! {
     EXPRESSION_PLACE "J0212" "an expression stands where its value cannot be known";
     EXPRESSION_VALUE "J0213" "an expression has no value that fits";
     SECRET_PLACE "J0214" "a secret stands where its value would be seen";
+    TEMPLATE_ABSENT "J0280" "there is no such template";
+    TEMPLATE_FORM "J0281" "a file is not a template";
+    TEMPLATE_PARAM "J0282" "a template has no such parameter";
+    TEMPLATE_VALUE "J0283" "a template does not take that value";
+    TEMPLATE_MISSING "J0284" "a template needs a value that is not given";
+    TEMPLATE_CYCLE "J0285" "templates use each other in a circle";
+    TEMPLATE_EXPRESSION "J0286" "an expression of a template cannot be filled";
+    TEMPLATE_KIND "J0287" "a template of another kind is used";
+    WITHOUT_USES "J0288" "`with` stands without `uses`";
 
     // ---- J03xx: check (lints) -------------------------------------------------------------------
+    ALLOW "J0300" "`x-jobc-allow` lists what is no code";
+    TORCHRUN_ALONE "J0301" "torchrun is not told of its other instances";
+    DDP_PROCESSES "J0302" "fewer processes start than are counted";
+    RANK_BY_HAND "J0303" "a variable of the rendezvous is set by hand";
+    LAUNCHER_DISAGREES "J0304" "torchrun's numbers disagree with the job";
+    THRESHOLD_IN_GANG "J0305" "a threshold splits instances that work as one";
+    RETRY_ONE_RANK "J0306" "one rank is tried again without the others";
+    SHM_OVER_MEMORY "J0310" "there is more shared memory than memory";
+    NO_SHM "J0311" "a GPU role states no shared memory";
+    LITTLE_MEMORY "J0312" "there is too little memory to start";
+    FEW_PIDS "J0313" "there are too few processes to start";
+    MANY_CPUS "J0314" "there are more CPUs than machines have";
+    GPU_WITHOUT_MEMORY "J0315" "a GPU role states no memory";
+    TIMEOUT_UNDER_GRACE "J0316" "a timeout is shorter than the grace period";
+    SHARED_WRITE "J0317" "several instances write the same data";
+    IMAGE_CUDA "J0320" "the image's CUDA is older than asked for";
+    DRIVER_FOR_CUDA "J0321" "a driver is too old for a CUDA version";
+    TARGET_DRIVER "J0322" "the target's driver is older than asked for";
+    CUDA_FOR_CARD "J0323" "a CUDA version does not build for the card";
+    UNKNOWN_MODEL "J0324" "a GPU model is not known";
+    CARD_TOO_SMALL "J0325" "more is asked of a card than it has";
+    MIG_PROFILE "J0326" "a MIG profile does not fit the card";
+    TARGET_MODELS "J0327" "none of the target's cards will do";
+    IDLE_GPU_IMAGE "J0328" "an image for GPUs runs without one";
+    CPU_IMAGE "J0329" "an image cannot use the GPUs asked for";
+    HOST_PORT_SHARED "J0330" "instances share a port of the host";
+    HOST_PORT_TWICE "J0331" "two roles share a port of the host";
+    SECRET_WRITTEN_OUT "J0332" "a value that looks like a secret is written out";
+    MUTABLE_TAG "J0333" "an image's content changes under its name";
+    UNPINNED_PACKAGE "J0334" "a package has no fixed version";
+    UNUSED_PARAM "J0335" "a parameter is used nowhere";
+    UNUSED_SECRET "J0336" "a secret is used nowhere";
+    UNUSED_DATA "J0337" "data that no role sees";
+    UNUSED_IMAGE "J0338" "an image that no role runs in";
+    UNUSED_REGISTRY "J0339" "a registry that no image comes from";
+    UNUSED_ARG "J0340" "a build argument is used nowhere";
+    THRESHOLD_TOO_HIGH "J0341" "a threshold can never be reached";
+    NEEDS_ENDLESS "J0342" "a role waits for the end of one that never ends";
+    JOB_NEVER_ENDS "J0343" "nothing ends the job when its work is done";
+    ENDS_IN_BACKGROUND "J0344" "a script ends while its program runs";
+    SUDO "J0345" "sudo where no privileges can be had";
 
     // ---- J04xx: lower, what a backend cannot express --------------------------------------------
     REFUSED "J0401" "a backend cannot express what the job asks for";
@@ -117,6 +189,7 @@ codes! {
     UNKNOWN_LINUX_CAPABILITY "J0432" "no Linux capability has that name";
     GPU_NOT_INJECTED "J0433" "the chosen GPU injection does not serve these GPUs";
     KERNEL_LIST "J0434" "a list of CPUs or memory nodes the kernel would refuse";
+    INSIDE_READ_ONLY "J0435" "something is mounted inside a read-only volume";
     BUILD_NO_APT "J0450" "`apt` is asked for on a base image without apt";
     BUILD_FILE_MISSING "J0451" "a file that the build needs is not there";
     BUILD_PYTHON_VERSION "J0452" "the base image has another Python than the job asks for";
@@ -125,9 +198,15 @@ codes! {
     BUILD_LINE_BREAK "J0455" "a line of a Dockerfile cannot hold a line break";
     BUILD_SECRET_STORE "J0456" "a build cannot read a secret of a store";
     BUILD_OUTSIDE_CONTEXT "J0457" "a path is outside the build context";
+    PAI_SAME_NAME "J0470" "two names become one on OpenPAI";
+    PAI_ROUNDED "J0471" "OpenPAI counts in coarser units";
+    PAI_PORT "J0472" "OpenPAI chooses a port's number itself";
+    PAI_GANG "J0473" "OpenPAI retries tasks only where they need not start together";
+    PAI_CELL "J0474" "a role's hardware on OpenPAI is chosen twice";
+    PAI_STORAGE "J0475" "a storage of OpenPAI does not fit what it is to provide";
 
     // ---- J05xx: targets and other input formats -------------------------------------------------
-    UNKNOWN_TARGET "J0501" "there is no such target";
+    NO_SUCH_TARGET "J0501" "there is no such target";
 
     // ---- J06xx: a user's own Dockerfile ---------------------------------------------------------
 }

@@ -2,7 +2,7 @@
 
 use indexmap::IndexMap;
 use jobc_schema::Pointer;
-use jobc_schema::plan::JobPlan;
+use jobc_schema::plan::{JobPlan, RolePlan};
 use jobc_schema::target::GpuInjection;
 use oci_spec::runtime::{Root, Spec, VERSION};
 use serde_json::{Value, json};
@@ -24,6 +24,7 @@ pub(super) fn config(
     table: &seccomp::Table,
 ) -> File {
     let held = capabilities::held(task.role);
+    let env = process::env(task, at);
     let injection = gpu::injection(task, chosen);
     let asked = mounts::mounts(job, task, context);
     let notes = annotations::annotations(job, task, injection.as_ref());
@@ -33,7 +34,7 @@ pub(super) fn config(
     spec.set_version(VERSION.to_owned())
         .set_root(Some(root))
         .set_mounts(Some(asked.iter().map(|asked| asked.mount.clone()).collect()))
-        .set_process(Some(process::process(job, task, at, &held)))
+        .set_process(Some(process::process(job, task.role, at, &env, &held)))
         .set_hostname(Some(task.name()))
         .set_hooks(match injection {
             Some(Injection::Hook(hooks)) => Some(hooks),
@@ -42,7 +43,7 @@ pub(super) fn config(
         .set_linux(Some(linux::linux(job, task, &held, table)));
     let value = ordered(serde_json::to_value(&spec).expect("a bundle has string keys"), &notes);
     let mut file = File::new(format!("{}/config.json", task.name()), Content::Json(value));
-    file.origins = origins(job, task, at, &asked);
+    file.origins = origins(job, task.role, &env, &asked);
     file
 }
 
@@ -58,15 +59,14 @@ fn ordered(mut value: Value, notes: &IndexMap<String, String>) -> Value {
 }
 
 /// Where the parts of config.json come from.
-fn origins(job: &JobPlan, task: Task<'_>, at: &dyn Address, asked: &[Asked]) -> Vec<Origin> {
-    let role = task.role;
+fn origins(job: &JobPlan, role: &RolePlan, env: &IndexMap<String, String>, asked: &[Asked]) -> Vec<Origin> {
     let spec = role.at();
     let resources = spec.key("resources");
     let root = Pointer::ROOT;
     let mut list = vec![];
     let mut note = |part: Pointer, from: From| list.push(Origin { part: PartOf::Pointer(part), from });
     note(root.keys(["process", "args"]), From::Spec(spec.key("run")));
-    for (number, name) in process::env(task, at).keys().enumerate() {
+    for (number, name) in env.keys().enumerate() {
         let part = root.keys(["process", "env"]).index(number);
         if role.env.contains_key(name) {
             note(part, From::Spec(spec.keys(["env", name])));

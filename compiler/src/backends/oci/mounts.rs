@@ -9,7 +9,8 @@ use jobc_schema::plan::{
 use oci_spec::runtime::Mount;
 
 use crate::backend::tasks::Task;
-use crate::backend::{Address, Content, Context, File, render};
+use crate::backend::{Address, Content, Context, File, From, Origin, PartOf, render};
+use crate::diagnostic::{Diagnostic, Sink, codes};
 
 /// The size of /dev/shm where the role asks for none: that of the usual engines.
 const SHM: &str = "65536k";
@@ -63,7 +64,7 @@ pub(super) fn files(task: Task<'_>, at: &dyn Address) -> Vec<File> {
         let mut copy = File::new(path, Content::Text(render(text, at)));
         copy.mode = file.mode;
         if let Some(from) = from {
-            copy.origin(&Pointer::ROOT, &from);
+            copy.origins.push(Origin { part: PartOf::Line(1), from: From::Spec(from) });
         }
         Some(copy)
     };
@@ -120,6 +121,34 @@ pub(super) fn storage<'a>(job: &'a JobPlan, name: &str) -> Option<&'a str> {
 fn place(name: &str, volume: &VolumePlan) -> Pointer {
     let under = if volume.kind == VolumeKind::Data { "data" } else { "outputs" };
     Pointer::ROOT.keys([under, name])
+}
+
+/// Warns of what is mounted inside a read-only volume: the place for it must be there already.
+///
+/// A runtime makes the file or folder that a mount covers, and cannot in what it has mounted read-only before.
+pub(super) fn check_nesting(role: &RolePlan, sink: &mut Sink) {
+    let read_only: Vec<_> = role.mounts.iter().filter(|mount| !mount.writable).collect();
+    let volumes = role.mounts.iter().map(|mount| (&mount.path, role.at()));
+    let files = role.provided_files.iter().map(|file| (&file.path, role.at()));
+    let users = role.files.iter().map(|file| (&file.path, role.at().keys(["files", &file.path])));
+    for (path, from) in volumes.chain(files).chain(users) {
+        for outer in &read_only {
+            let inside = path.strip_prefix(outer.path.trim_end_matches('/'));
+            if inside.is_some_and(|rest| rest.starts_with('/') && rest.len() > 1) {
+                sink.push(
+                    Diagnostic::warning(
+                        codes::INSIDE_READ_ONLY,
+                        format!("`{path}` lies inside `{}`, where `{}` is mounted read-only", outer.path, outer.volume),
+                    )
+                    .at_key(&from, "")
+                    .note(format!(
+                        "it must be there in the folder already, or the task does not start; choose a path outside, or write `writable: true` for `{}`",
+                        outer.volume
+                    )),
+                );
+            }
+        }
+    }
 }
 
 /// What a container has of the kernel.

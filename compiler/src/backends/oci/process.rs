@@ -19,8 +19,13 @@ const NO_COMMAND: &str =
     "echo \"jobc: this bundle runs its image's own command; put it into process.args\" >&2; exit 127";
 
 /// The process of a task.
-pub(super) fn process(job: &JobPlan, task: Task<'_>, at: &dyn Address, held: &[Capability]) -> Process {
-    let role = task.role;
+pub(super) fn process(
+    job: &JobPlan,
+    role: &RolePlan,
+    at: &dyn Address,
+    env: &IndexMap<String, String>,
+    held: &[Capability],
+) -> Process {
     let known = image::known(job, role);
     let user = user(role.user.as_deref().or(known.user));
     let sets = capabilities::sets(held, user.uid());
@@ -29,7 +34,7 @@ pub(super) fn process(job: &JobPlan, task: Task<'_>, at: &dyn Address, held: &[C
         .set_terminal(Some(false))
         .set_user(user)
         .set_args(Some(args(job, role, at, known.entrypoint)))
-        .set_env(Some(env(task, at).into_iter().map(|(name, value)| format!("{name}={value}")).collect()))
+        .set_env(Some(env.iter().map(|(name, value)| format!("{name}={value}")).collect()))
         .set_cwd(role.workdir.as_deref().or(known.workdir).unwrap_or("/").into())
         .set_capabilities(Some(sets))
         .set_no_new_privileges(Some(!role.security.privileged))

@@ -1,16 +1,20 @@
 //! What a bundle can express, what `jobc run` adds from the plan, and what neither can.
 
+use jobc_schema::Pointer;
 use jobc_schema::gpu::Vendor;
 use jobc_schema::job::Network;
-use jobc_schema::plan::{JobPlan, VolumeSource};
+use jobc_schema::plan::JobPlan;
 
 use crate::backend::{Capability, Support};
 
 use super::mounts::storage;
 
-/// How far a bundle can express something.
-pub(super) fn support(capability: Capability, job: &JobPlan) -> Support {
+/// How far a bundle can express something that a place of the job file asks for.
+pub(super) fn support(capability: Capability, place: &Pointer, job: &JobPlan) -> Support {
     use Capability as C;
+    // `/data/NAME` or `/outputs/NAME`, with `source` below where it has one.
+    let volume = place.segments().nth(1);
+    let volume = volume.as_deref();
     match capability {
         // A bundle starts one task once: order, time, repetition and number are matters of whoever starts it.
         C::Needs(_)
@@ -72,10 +76,10 @@ pub(super) fn support(capability: Capability, job: &JobPlan) -> Support {
         C::SecretFromStore => Support::None(
             "a machine has no secret store; write `env:` or `file:`, which `jobc run` reads when the job starts".into(),
         ),
-        C::VolumeNfs => provided(job, "an NFS export", |s| matches!(s, VolumeSource::Nfs { .. })),
-        C::VolumeS3 => provided(job, "an S3 bucket", |s| matches!(s, VolumeSource::S3 { .. })),
-        C::VolumePvc => provided(job, "a PersistentVolumeClaim", |s| matches!(s, VolumeSource::Pvc { .. })),
-        C::VolumeTarget => provided(job, "a source of its own", |s| matches!(s, VolumeSource::Target {})),
+        C::VolumeNfs => provided(job, volume, "an NFS export"),
+        C::VolumeS3 => provided(job, volume, "an S3 bucket"),
+        C::VolumePvc => provided(job, volume, "a PersistentVolumeClaim"),
+        C::VolumeTarget => provided(job, volume, "a volume without a `source`"),
         C::VolumeOptions => Support::None(
             "a bundle binds folders of the machine, which are mounted already; mount them there with these options".into(),
         ),
@@ -93,20 +97,16 @@ fn publish(network: Network) -> Support {
     }
 }
 
-/// Whether the target gives a folder for every volume of a kind that a bundle cannot mount.
-fn provided(job: &JobPlan, what: &str, is: impl Fn(&VolumeSource) -> bool) -> Support {
-    let missing =
-        job.volumes.iter().find(|(name, volume)| is(&volume.source) && storage(job, name).is_none());
-    match missing {
-        None => Support::Full,
-        Some((name, volume)) => {
-            let why = if matches!(volume.source, VolumeSource::Target {}) {
-                format!("the target `{}` has no folder for `{name}`", job.target.name)
-            } else {
-                format!("a bundle cannot mount {what}")
-            };
+/// How far a bundle can express a volume of a kind it cannot mount: where the target gives a folder for it.
+///
+/// The name is absent where the question is about bundles in general.
+fn provided(job: &JobPlan, name: Option<&str>, what: &str) -> Support {
+    match name {
+        Some(name) if storage(job, name).is_some() => Support::Full,
+        _ => {
+            let name = name.unwrap_or("NAME");
             Support::None(format!(
-                "{why}; write the folder it has on the machine into `targets.yaml`, as `oci: {{storage: {{{name}: /mnt/{name}}}}}`"
+                "a bundle cannot mount {what}; write the folder it has on the machine into `targets.yaml`, as `oci: {{storage: {{{name}: /mnt/{name}}}}}`"
             ))
         }
     }

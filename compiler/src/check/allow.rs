@@ -1,0 +1,42 @@
+//! `x-jobc-allow`: the codes a user has looked at and wants to keep.
+
+use jobc_schema::Pointer;
+
+use crate::diagnostic::{Code, Diagnostic, Sink, codes};
+use crate::document::{Document, Value};
+use crate::suggest;
+
+/// The key at the top of a job file.
+const KEY: &str = "x-jobc-allow";
+
+/// The codes that `x-jobc-allow` lists.
+pub fn allowed(document: &Document) -> Vec<Code> {
+    let items = document.root.get(KEY).map(crate::document::Node::items).unwrap_or_default();
+    items.iter().filter_map(|item| Code::parse(item.as_str()?)).collect()
+}
+
+/// Reports what is no code in `x-jobc-allow`.
+pub(super) fn check(document: &Document, sink: &mut Sink) {
+    let Some(node) = document.root.get(KEY) else { return };
+    let at = Pointer::ROOT.key(KEY);
+    let Value::Sequence(items) = &node.value else {
+        let message = format!("`{KEY}` is {}: write a list of codes, such as `[J0311]`", node.describe());
+        sink.push(Diagnostic::warning(codes::ALLOW, message).at(&at, ""));
+        return;
+    };
+    for (index, item) in items.iter().enumerate() {
+        if item.as_str().and_then(Code::parse).is_some() {
+            continue;
+        }
+        let message = format!("`{KEY}` holds {}, which is no code of jobc", item.describe());
+        let near = item
+            .as_str()
+            .map(str::to_ascii_uppercase)
+            .and_then(|text| suggest::nearest(&text, Code::all().map(|(code, _)| code.as_str())));
+        let advice = match near {
+            Some(near) => format!("the nearest code is `{near}`"),
+            None => "a code is `J` and four digits, as a finding prints it".to_owned(),
+        };
+        sink.push(Diagnostic::warning(codes::ALLOW, message).at(&at.index(index), "").note(advice));
+    }
+}
