@@ -14,3 +14,4 @@ pub mod source;
 pub mod stdlib;
 pub mod suggest;
 pub mod template;
+pub mod validate;

@@ -77,6 +77,28 @@ codes! {
     JSON_SPELLING "J0019" "JSON spells this differently";
 
     // ---- J01xx: validate ------------------------------------------------------------------------
+    UNKNOWN_KEY "J0101" "a key is not known where it stands";
+    MISSING_KEY "J0102" "a key is missing";
+    WRONG_KIND "J0103" "a value is of a kind its key does not take";
+    NO_VALUE "J0104" "a key has no value";
+    BAD_AMOUNT "J0105" "an amount or a duration cannot be read";
+    NOT_ONE_OF "J0106" "a value is not one of the words its key takes";
+    MALFORMED "J0107" "a text does not have the form its key takes";
+    BAD_NAME "J0108" "a name has letters its place does not allow";
+    OUT_OF_RANGE "J0109" "a number is too small or too great";
+    EMPTY_VALUE "J0110" "something is empty that must not be";
+    BOOL_IN_ENV "J0111" "an environment variable is a bool";
+    EXCLUSIVE "J0112" "keys exclude each other";
+    ONE_NEEDED "J0113" "one of several keys is needed";
+    IMAGE_KEYS "J0114" "keys of an image block do not go together";
+    NO_ROLES "J0115" "a job has no roles";
+    NO_SCRIPT "J0116" "`shell` or `setup` has no script to work on";
+    MATRIX_MIXED "J0117" "axes stand beside the rules of a matrix";
+    DUPLICATE_ITEM "J0118" "a list names something twice";
+    SHARED_NAME "J0119" "data and outputs share a name";
+    UNKNOWN_TARGET "J0120" "`default` names a target that is not there";
+    UNUSED_SETTINGS "J0121" "a target has settings for a backend it does not write";
+    MISMATCH "J0149" "a checked file does not fit the types";
 
     // ---- J02xx: templates, parameters, resolve --------------------------------------------------
     PARAM_UNKNOWN "J0201" "a parameter that the job does not have is given";
