@@ -237,7 +237,7 @@ codes! {
     PAI_STORAGE "J0475" "a storage of OpenPAI does not fit what it is to provide";
 
     // ---- J05xx: targets and other input formats -------------------------------------------------
-    UNKNOWN_TARGET "J0501" "there is no such target";
+    NO_SUCH_TARGET "J0501" "there is no such target";
 
     // ---- J06xx: a user's own Dockerfile ---------------------------------------------------------
 }
