@@ -74,13 +74,6 @@ pub fn resolve(
     let table = Arc::new(scope::role_table(job));
     let name = variant.job_name(&job.name);
     let context = Context { job, variant, name, engine: Engine::new(), table, files };
-    if job.roles.is_empty() {
-        sink.push(
-            Diagnostic::error(codes::NO_ROLES, "the job has no roles")
-                .at(&Pointer::ROOT, "")
-                .note("write for example `roles: {main: {run: python train.py}}`"),
-        );
-    }
     let graph = graph::resolve_graph(&context, sink);
     let rendezvous = distributed::resolve_distributed(&context, sink);
     let gang = resolve_gang(&context, &graph, rendezvous.as_ref(), sink);

@@ -124,7 +124,6 @@ codes! {
     IMAGE_UNKNOWN "J0221" "a named image is not there";
     IMAGE_FORM "J0222" "an image is not one of the forms";
     IMAGE_REFERENCE "J0223" "an image reference cannot be one";
-    NO_ROLES "J0224" "the job has no roles";
     VOLUME_SOURCE "J0230" "the source of data or of an output cannot be read";
     VOLUME_MOUNT "J0231" "something is mounted where it cannot be";
     VOLUME_NAME "J0232" "data and an output have one name";
