@@ -4,6 +4,7 @@ pub mod backend;
 pub mod backends;
 pub mod check;
 pub mod diagnostic;
+pub mod dockerfile;
 pub mod document;
 pub mod emit;
 pub mod expand;
