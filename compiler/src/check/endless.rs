@@ -60,7 +60,9 @@ fn serves(command: &Command) -> bool {
     let program = command.program();
     let subcommand = || command.arguments().iter().map(String::as_str).find(|a| !a.starts_with('-'));
     SERVERS.contains(&program)
-        || SUBCOMMANDS.iter().any(|(name, words)| *name == program && subcommand().is_some_and(|s| words.contains(&s)))
+        || SUBCOMMANDS
+            .iter()
+            .any(|(name, words)| *name == program && subcommand().is_some_and(|s| words.contains(&s)))
         || command.python_module().is_some_and(|module| MODULES.contains(&module))
         || (program == "tail" && ["-f", "-F", "--follow"].iter().any(|flag| command.has(flag)))
         || (program == "ray" && command.has("--block"))

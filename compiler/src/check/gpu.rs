@@ -1,7 +1,7 @@
 //! What lints know about a role's GPUs: its image's CUDA, its cards, the target's cards.
 
 use jobc_schema::Pointer;
-use jobc_schema::gpu::{OneOrMany, Gpu, Vendor};
+use jobc_schema::gpu::{Gpu, OneOrMany, Vendor};
 use jobc_schema::plan::{GpuPlan, ImagePlan, ImageSource};
 use jobc_schema::target::KubernetesGpu;
 

@@ -1,8 +1,8 @@
 //! What lints look at: the job as written, the plan, and each role's command already split.
 
+use jobc_schema::image::{Image, ImageBlock};
 use jobc_schema::plan::{ImagePlan, ImageSource, JobPlan, MemberPlan, RolePlan};
 use jobc_schema::role::Role;
-use jobc_schema::image::{Image, ImageBlock};
 use jobc_schema::{BackendName, Job, Pointer};
 
 use super::command::{self, Command};
@@ -79,9 +79,7 @@ impl<'a> View<'a> {
             }
             ImageSource::Reference {} => Some((&image.reference, at.clone())),
             ImageSource::Build { from, .. } => Some((from, at.key("from"))),
-            ImageSource::Dockerfile { base, .. } => {
-                base.as_deref().map(|base| (base, at.key("dockerfile")))
-            }
+            ImageSource::Dockerfile { base, .. } => base.as_deref().map(|base| (base, at.key("dockerfile"))),
         }
     }
 }

@@ -54,17 +54,23 @@ pub(crate) fn check(document: &Document, sink: &mut Sink) {
 fn look(at: &Pointer, text: &str) -> Option<Diagnostic> {
     if let Some(what) = token(text) {
         let message = format!("{what} is written out here: it would stand in every file that jobc writes");
-        return Some(report(at, message).note("take the token back where it was made: whoever reads this file has it"));
+        return Some(
+            report(at, message).note("take the token back where it was made: whoever reads this file has it"),
+        );
     }
     let path: Vec<String> = at.segments().collect();
     let [.., above, name] = &path[..] else { return None };
     if above == "env" && is_secret_name(name) && is_literal(text) {
-        let message = format!("the variable `{name}` looks like a secret and is written out: it would stand in every file that jobc writes");
+        let message = format!(
+            "the variable `{name}` looks like a secret and is written out: it would stand in every file that jobc writes"
+        );
         return Some(report(at, message));
     }
     let runs = matches!(name.as_str(), "run" | "setup") || matches!(above.as_str(), "run" | "args");
     let flag = if runs { flag(text) } else { None }?;
-    let message = format!("`{flag}` is followed by a value that is written out: it would stand in artifacts and in the process list");
+    let message = format!(
+        "`{flag}` is followed by a value that is written out: it would stand in artifacts and in the process list"
+    );
     Some(report(at, message))
 }
 
@@ -87,7 +93,8 @@ fn holds(text: &str, start: &str, length: usize) -> bool {
     text.match_indices(start).any(|(at, _)| {
         let before = text[..at].chars().next_back();
         let rest = &text[at + start.len()..];
-        let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '-').unwrap_or(rest.len());
+        let end =
+            rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '-').unwrap_or(rest.len());
         // `sk-learn-model-for-everything` is no key: keys hold digits.
         end >= length
             && rest[..end].bytes().any(|b| b.is_ascii_digit())
@@ -97,7 +104,9 @@ fn holds(text: &str, start: &str, length: usize) -> bool {
 
 fn is_secret_name(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
-    NAMES.iter().any(|end| name.strip_suffix(end).is_some_and(|before| before.is_empty() || before.ends_with('_')))
+    NAMES
+        .iter()
+        .any(|end| name.strip_suffix(end).is_some_and(|before| before.is_empty() || before.ends_with('_')))
 }
 
 /// Whether a value is neither a reference nor one of the words that stand for nothing.
@@ -114,7 +123,9 @@ fn flag(text: &str) -> Option<&'static str> {
             let rest = &text[at + flag.len()..];
             let Some(value) = rest.strip_prefix(['=', ' ']) else { return false };
             let value = value.trim_start_matches(['"', '\'']);
-            let end = value.find(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | ';' | '\\')).unwrap_or(value.len());
+            let end = value
+                .find(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | ';' | '\\'))
+                .unwrap_or(value.len());
             let value = &value[..end];
             is_literal(value) && !value.starts_with('-')
         })

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use jobc_schema::Pointer;
 
-use super::usage::{Used, collect};
 use super::strings;
+use super::usage::{Used, collect};
 use crate::diagnostic::{Code, Diagnostic, Sink, codes};
 use crate::document::{Document, Node, Value};
 
@@ -26,26 +26,54 @@ pub(crate) fn check(document: &Document, sink: &mut Sink) {
         });
     }
     let is_used = |scope: &str, name: &str| {
-        used.contains(&(scope.to_owned(), name.to_owned())) || used.contains(&(scope.to_owned(), "*".to_owned()))
+        used.contains(&(scope.to_owned(), name.to_owned()))
+            || used.contains(&(scope.to_owned(), "*".to_owned()))
     };
-    each(document, "params", |name, _| {
-        (!is_used("params", name)).then(|| {
-            let message = format!("the parameter `{name}` is used nowhere");
-            (codes::UNUSED_PARAM, message, format!("use it as `${{{{ params.{name} }}}}`, or leave it out"))
-        })
-    }, sink);
-    each(document, "secrets", |name, _| {
-        (!is_used("secrets", name) && !secrets.contains(name)).then(|| {
-            let message = format!("the secret `{name}` is used nowhere");
-            (codes::UNUSED_SECRET, message, format!("use it as `${{{{ secrets.{name} }}}}` in `env`, or leave it out"))
-        })
-    }, sink);
-    each(document, "images", |name, _| {
-        (!picked.contains(name)).then(|| {
-            let message = format!("no role runs in the image `{name}`");
-            (codes::UNUSED_IMAGE, message, format!("write `image: {{use: {name}}}` on a role, or leave it out"))
-        })
-    }, sink);
+    each(
+        document,
+        "params",
+        |name, _| {
+            (!is_used("params", name)).then(|| {
+                let message = format!("the parameter `{name}` is used nowhere");
+                (
+                    codes::UNUSED_PARAM,
+                    message,
+                    format!("use it as `${{{{ params.{name} }}}}`, or leave it out"),
+                )
+            })
+        },
+        sink,
+    );
+    each(
+        document,
+        "secrets",
+        |name, _| {
+            (!is_used("secrets", name) && !secrets.contains(name)).then(|| {
+                let message = format!("the secret `{name}` is used nowhere");
+                (
+                    codes::UNUSED_SECRET,
+                    message,
+                    format!("use it as `${{{{ secrets.{name} }}}}` in `env`, or leave it out"),
+                )
+            })
+        },
+        sink,
+    );
+    each(
+        document,
+        "images",
+        |name, _| {
+            (!picked.contains(name)).then(|| {
+                let message = format!("no role runs in the image `{name}`");
+                (
+                    codes::UNUSED_IMAGE,
+                    message,
+                    format!("write `image: {{use: {name}}}` on a role, or leave it out"),
+                )
+            })
+        },
+        sink,
+    );
     volumes(document, "data", &is_used, sink);
     volumes(document, "outputs", &is_used, sink);
     registries(document, sink);
@@ -73,19 +101,23 @@ fn volumes(document: &Document, key: &str, is_used: &dyn Fn(&str, &str) -> bool,
     let mut mounted = BTreeSet::new();
     for role in document.root.get("roles").map(Node::entries).unwrap_or_default() {
         match role.value.get(key).map(|list| &list.value) {
-            // A role that does not choose sees all.
-            None => return,
             Some(Value::Sequence(names)) => mounted.extend(names.iter().filter_map(Node::as_str)),
             Some(Value::Mapping(names)) => mounted.extend(names.iter().map(|entry| entry.key.as_str())),
-            Some(_) => return,
+            // A role that does not choose sees all.
+            _ => return,
         }
     }
-    each(document, key, |name, _| {
-        (!mounted.contains(name) && !is_used(key, name)).then(|| {
-            let message = format!("no role sees `{name}` of `{key}`");
-            (codes::UNUSED_DATA, message, format!("add `{name}` to `{key}` of a role, or leave it out"))
-        })
-    }, sink);
+    each(
+        document,
+        key,
+        |name, _| {
+            (!mounted.contains(name) && !is_used(key, name)).then(|| {
+                let message = format!("no role sees `{name}` of `{key}`");
+                (codes::UNUSED_DATA, message, format!("add `{name}` to `{key}` of a role, or leave it out"))
+            })
+        },
+        sink,
+    );
 }
 
 /// Log-ins of hosts that no image comes from.
@@ -110,12 +142,21 @@ fn registries(document: &Document, sink: &mut Sink) {
     if hosts.iter().any(|host| host.contains("${{")) {
         return;
     }
-    each(document, "registries", |name, _| {
-        (!hosts.contains(name)).then(|| {
-            let message = format!("no image comes from the registry `{name}`");
-            (codes::UNUSED_REGISTRY, message, format!("write images of it as `{name}/NAME:TAG`, or leave it out"))
-        })
-    }, sink);
+    each(
+        document,
+        "registries",
+        |name, _| {
+            (!hosts.contains(name)).then(|| {
+                let message = format!("no image comes from the registry `{name}`");
+                (
+                    codes::UNUSED_REGISTRY,
+                    message,
+                    format!("write images of it as `{name}/NAME:TAG`, or leave it out"),
+                )
+            })
+        },
+        sink,
+    );
 }
 
 /// The registry of a reference; Docker Hub where it names none.
@@ -129,7 +170,8 @@ fn host(reference: &str) -> &str {
 /// Every image the file declares, with its place.
 fn images(document: &Document) -> Vec<(&Node, Pointer)> {
     let root = Pointer::ROOT;
-    let mut found: Vec<(&Node, Pointer)> = document.root.get("image").map(|n| (n, root.key("image"))).into_iter().collect();
+    let mut found: Vec<(&Node, Pointer)> =
+        document.root.get("image").map(|n| (n, root.key("image"))).into_iter().collect();
     for entry in document.root.get("images").map(Node::entries).unwrap_or_default() {
         found.push((&entry.value, root.keys(["images", &entry.key])));
     }

@@ -43,7 +43,14 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
     }
 }
 
-fn memory(role: &RoleView<'_>, cards: &[(&str, models::Found)], bytes: u64, at: &Pointer, what: &str, sink: &mut Sink) {
+fn memory(
+    role: &RoleView<'_>,
+    cards: &[(&str, models::Found)],
+    bytes: u64,
+    at: &Pointer,
+    what: &str,
+    sink: &mut Sink,
+) {
     if !cards.iter().all(|(_, card)| gpu::is_smaller(card, bytes) == Some(true)) {
         return;
     }

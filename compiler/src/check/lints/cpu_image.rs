@@ -10,8 +10,22 @@ use crate::stdlib::images::{self, ImageFacts};
 
 /// Words of packages and commands that bring a GPU library into an image.
 const BRINGS: [&str; 16] = [
-    "torch", "tensorflow", "jax", "cuda", "cupy", "nvidia", "rocm", "vllm", "paddle", "mxnet", "numba", "onnxruntime-gpu",
-    "xgboost", "lightgbm", "rapids", "deepspeed",
+    "torch",
+    "tensorflow",
+    "jax",
+    "cuda",
+    "cupy",
+    "nvidia",
+    "rocm",
+    "vllm",
+    "paddle",
+    "mxnet",
+    "numba",
+    "onnxruntime-gpu",
+    "xgboost",
+    "lightgbm",
+    "rapids",
+    "deepspeed",
 ];
 
 /// Warns where a GPU would lie idle because the image has no CUDA, or another vendor's library.
@@ -29,10 +43,7 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
         }
         let message = format!("role `{}` asks for GPUs, but {what}", role.plan.name);
         sink.push(
-            Diagnostic::warning(codes::CPU_IMAGE, message)
-                .at(&at, "")
-                .at(&gpu_at(role), "")
-                .note(advice),
+            Diagnostic::warning(codes::CPU_IMAGE, message).at(&at, "").at(&gpu_at(role), "").note(advice),
         );
     }
 }
@@ -50,7 +61,10 @@ fn mismatch(reference: &str, facts: &ImageFacts, vendor: Vendor) -> Option<(Stri
         }
         None => {
             let what = format!("the image `{reference}` has no GPU library, and nothing installs one");
-            Some((what, "take an image such as `nvidia/cuda` or `pytorch/pytorch`, or install the library".to_owned()))
+            Some((
+                what,
+                "take an image such as `nvidia/cuda` or `pytorch/pytorch`, or install the library".to_owned(),
+            ))
         }
     }
 }
@@ -66,7 +80,8 @@ fn name(vendor: Vendor) -> &'static str {
 /// Whether a build step or the command may bring a GPU library.
 fn may_bring(role: &RoleView<'_>, image: &ImagePlan) -> bool {
     let names = |text: &str| BRINGS.iter().any(|word| text.contains(word));
-    let installs = |text: &str| ["pip", "conda", "uv ", "poetry", "apt"].iter().any(|tool| text.contains(tool));
+    let installs =
+        |text: &str| ["pip", "conda", "uv ", "poetry", "apt"].iter().any(|tool| text.contains(tool));
     if installs(&role.text) {
         return true;
     }
@@ -76,7 +91,9 @@ fn may_bring(role: &RoleView<'_>, image: &ImagePlan) -> bool {
         BuildStep::Python(python) => {
             python.requirements.is_some() || python.packages.iter().any(|package| names(package))
         }
-        BuildStep::Conda(conda) => conda.file.is_some() || conda.packages.iter().any(|package| names(package)),
+        BuildStep::Conda(conda) => {
+            conda.file.is_some() || conda.packages.iter().any(|package| names(package))
+        }
         BuildStep::Apt(packages) => packages.iter().any(|package| names(package)),
         BuildStep::Copy(copy) => copy.image.is_some(),
         BuildStep::Run(text) => installs(text) || names(text) || text.contains("requirements"),

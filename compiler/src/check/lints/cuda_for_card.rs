@@ -20,11 +20,8 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
             capability(role, &toolkit, cc, sink);
         }
         let own = !asked.models.is_empty();
-        let names: &[String] = if own {
-            &asked.models
-        } else {
-            gpu::target(view).map_or(&[], |gpu| &gpu.models)
-        };
+        let names: &[String] =
+            if own { &asked.models } else { gpu::target(view).map_or(&[], |gpu| &gpu.models) };
         let cards = gpu::cards(names);
         let dropped = cards.iter().filter(|(_, card)| is_dropped(card, &toolkit)).count();
         for (name, card) in &cards {
@@ -56,7 +53,8 @@ fn one_card(
         let what = format!("CUDA {cuda} no longer builds for `{name}` (compute capability {cc})");
         (severity, what, format!("take CUDA {last} or earlier, or a newer card"))
     } else if range.is_before(cuda) {
-        let what = format!("CUDA {cuda} is older than `{name}` (compute capability {cc}) and does not build for it");
+        let what =
+            format!("CUDA {cuda} is older than `{name}` (compute capability {cc}) and does not build for it");
         let advice = format!(
             "take CUDA {} or later; a program that carries PTX may run, after the driver has compiled it",
             range.min
@@ -67,7 +65,9 @@ fn one_card(
     };
     let mut diagnostic = Diagnostic::new(codes::CUDA_FOR_CARD, severity, what);
     diagnostic = match model {
-        Some(index) => diagnostic.at(&gpu::model_at(role, index), "").at(&toolkit.at, format!("{} has it", toolkit.whose)),
+        Some(index) => diagnostic
+            .at(&gpu::model_at(role, index), "")
+            .at(&toolkit.at, format!("{} has it", toolkit.whose)),
         None => diagnostic.at(&toolkit.at, "").note("the target's `gpu.models` names the card"),
     };
     sink.push(diagnostic.note(advice));
@@ -85,9 +85,18 @@ fn capability(role: &RoleView<'_>, toolkit: &Toolkit, cc: &str, sink: &mut Sink)
             "role `{}` accepts cards of compute capability {cc}, for which CUDA {cuda} no longer builds",
             role.plan.name
         );
-        (what, first.map_or_else(|| "take an earlier CUDA".to_owned(), |arch| format!("write `compute_capability: \"{}\"`, or take an earlier CUDA", arch.cc)))
+        (
+            what,
+            first.map_or_else(
+                || "take an earlier CUDA".to_owned(),
+                |arch| format!("write `compute_capability: \"{}\"`, or take an earlier CUDA", arch.cc),
+            ),
+        )
     } else if range.is_before(cuda) {
-        let what = format!("CUDA {cuda} is older than compute capability {cc}, which role `{}` asks for", role.plan.name);
+        let what = format!(
+            "CUDA {cuda} is older than compute capability {cc}, which role `{}` asks for",
+            role.plan.name
+        );
         (what, format!("take CUDA {} or later", range.min))
     } else {
         return;

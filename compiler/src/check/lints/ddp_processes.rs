@@ -15,10 +15,11 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
         return;
     }
     for role in &view.roles {
-        let Some(member) = role.member.filter(|m| m.first_rank.is_some() && m.processes > 1) else { continue };
-        let plain = role.commands.last().is_some_and(|c| {
-            c.program().starts_with("python") && !c.is_torchrun()
-        });
+        let Some(member) = role.member.filter(|m| m.first_rank.is_some() && m.processes > 1) else {
+            continue;
+        };
+        let plain =
+            role.commands.last().is_some_and(|c| c.program().starts_with("python") && !c.is_torchrun());
         if !plain {
             continue;
         }

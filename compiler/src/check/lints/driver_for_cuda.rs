@@ -45,7 +45,11 @@ fn compare(role: &RoleView<'_>, toolkit: &Toolkit, driver: &Version, at: Place, 
         let message = format!(
             "{who}, older than {own}, with which CUDA {text} was released: what is new in it and code that the driver must compile may fail"
         );
-        (Severity::Note, message, format!("nothing to do where the program has been seen to run on driver {driver}"))
+        (
+            Severity::Note,
+            message,
+            format!("nothing to do where the program has been seen to run on driver {driver}"),
+        )
     } else {
         return;
     };

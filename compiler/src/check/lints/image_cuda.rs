@@ -20,7 +20,10 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
             Diagnostic::warning(codes::IMAGE_CUDA, message)
                 .at(&needed.at, "")
                 .at(&image.at, "the image's version")
-                .note(format!("take an image with CUDA {} or later, or ask for the CUDA that the program uses", needed.version)),
+                .note(format!(
+                    "take an image with CUDA {} or later, or ask for the CUDA that the program uses",
+                    needed.version
+                )),
         );
     }
 }

@@ -40,7 +40,8 @@ fn instances(role: &RoleView<'_>, command: &Command, sink: &mut Sink) {
     if (least..=most).contains(&instances) {
         return;
     }
-    let message = format!("`torchrun` waits for {written} nodes, but role `{}` has {instances}", role.plan.name);
+    let message =
+        format!("`torchrun` waits for {written} nodes, but role `{}` has {instances}", role.plan.name);
     sink.push(
         Diagnostic::warning(codes::LAUNCHER_DISAGREES, message)
             .at(&role.run_at(), "")

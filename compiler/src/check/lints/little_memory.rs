@@ -12,7 +12,11 @@ const LEAST: u64 = 6 << 20;
 pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
     for role in &view.roles {
         let Some(memory) = role.plan.resources.memory_bytes.filter(|&bytes| bytes < LEAST) else { continue };
-        let message = format!("`memory` of {} is less than a container needs to start, {}", Bytes(memory), Bytes(LEAST));
+        let message = format!(
+            "`memory` of {} is less than a container needs to start, {}",
+            Bytes(memory),
+            Bytes(LEAST)
+        );
         sink.push(
             Diagnostic::error(codes::LITTLE_MEMORY, message)
                 .at(&role.at().keys(["resources", "memory"]), "")

@@ -37,9 +37,12 @@ fn unknown(role: &RoleView<'_>, profile: &str) -> Option<Diagnostic> {
     };
     diagnostic = diagnostic.at(&at, "");
     if let Some(near) = nearest(profile) {
-        diagnostic = diagnostic
-            .note(format!("the nearest known profile is `{near}`"))
-            .fix(format!("write `{near}`"), Place::value(&at), near, Safety::Unsafe);
+        diagnostic = diagnostic.note(format!("the nearest known profile is `{near}`")).fix(
+            format!("write `{near}`"),
+            Place::value(&at),
+            near,
+            Safety::Unsafe,
+        );
     }
     Some(diagnostic)
 }

@@ -44,8 +44,11 @@ fn look(reference: &str, at: &Pointer, sink: &mut Sink) {
         Some(_) => return,
     };
     sink.push(
-        Diagnostic::warning(codes::MUTABLE_TAG, format!("{what}: tomorrow the same job runs in another image"))
-            .at(at, "")
-            .note("write the tag of a version, or a digest: `NAME@sha256:…`"),
+        Diagnostic::warning(
+            codes::MUTABLE_TAG,
+            format!("{what}: tomorrow the same job runs in another image"),
+        )
+        .at(at, "")
+        .note("write the tag of a version, or a digest: `NAME@sha256:…`"),
     );
 }

@@ -25,7 +25,10 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
                 Diagnostic::warning(codes::NEEDS_ENDLESS, message)
                     .at(&role.at().keys(["needs", &need.role]), "")
                     .at(&other.run_at(), "")
-                    .note(format!("write `needs: {{{}: ready}}` and a `ready` on `{}`, or `started`", need.role, need.role)),
+                    .note(format!(
+                        "write `needs: {{{}: ready}}` and a `ready` on `{}`, or `started`",
+                        need.role, need.role
+                    )),
             );
         }
     }

@@ -19,10 +19,8 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
             "a retry of one instance of `{}` is of no use: the other ranks have lost it and do not take it back",
             role.plan.name
         );
-        sink.push(
-            Diagnostic::warning(codes::RETRY_ONE_RANK, message)
-                .at(&at.key("scope"), "")
-                .note("write `scope: job`, or leave `scope` out, which means the same for roles of `distributed`"),
-        );
+        sink.push(Diagnostic::warning(codes::RETRY_ONE_RANK, message).at(&at.key("scope"), "").note(
+            "write `scope: job`, or leave `scope` out, which means the same for roles of `distributed`",
+        ));
     }
 }

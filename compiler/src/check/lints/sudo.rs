@@ -13,10 +13,8 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
             "`sudo` in role `{}` fails: an instance can get no privileges that it did not start with",
             role.plan.name
         );
-        sink.push(
-            Diagnostic::warning(codes::SUDO, message)
-                .at(&role.run_at(), "")
-                .note("install what is needed in the image, under `apt` or `run`, or write `user: root` on the role"),
-        );
+        sink.push(Diagnostic::warning(codes::SUDO, message).at(&role.run_at(), "").note(
+            "install what is needed in the image, under `apt` or `run`, or write `user: root` on the role",
+        ));
     }
 }

@@ -10,7 +10,8 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
     let Some(text) = gpu::target(view).and_then(|gpu| gpu.driver.as_deref()) else { return };
     let Some(has) = Version::parse(text) else { return };
     for role in &view.roles {
-        let Some(asked) = gpu::nvidia(role).and_then(|gpu| gpu.driver.as_deref()).and_then(Version::parse) else {
+        let Some(asked) = gpu::nvidia(role).and_then(|gpu| gpu.driver.as_deref()).and_then(Version::parse)
+        else {
             continue;
         };
         if asked <= has {
@@ -24,7 +25,10 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
         sink.push(
             Diagnostic::error(codes::TARGET_DRIVER, message)
                 .at(&gpu::gpu_at(role).key("driver"), "")
-                .at_place(Place::target(&view.target_at(&["kubernetes", "gpu", "driver"])), "the target's driver")
+                .at_place(
+                    Place::target(&view.target_at(&["kubernetes", "gpu", "driver"])),
+                    "the target's driver",
+                )
                 .note("ask for an older driver, or build for another target"),
         );
     }

@@ -11,7 +11,9 @@ use crate::suggest;
 
 /// Refuses a model, a memory or a compute capability that the target's `gpu.models` rules out.
 pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
-    let Some(there) = gpu::target(view).map(|gpu| &gpu.models).filter(|models| !models.is_empty()) else { return };
+    let Some(there) = gpu::target(view).map(|gpu| &gpu.models).filter(|models| !models.is_empty()) else {
+        return;
+    };
     for role in &view.roles {
         let Some(asked) = gpu::nvidia(role) else { continue };
         if let Some((what, key)) = missing(asked, there) {
@@ -22,7 +24,9 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
 
 /// What none of the target's cards has, and the key that asks for it.
 fn missing(asked: &GpuPlan, there: &[String]) -> Option<(String, &'static str)> {
-    if !asked.models.is_empty() && !asked.models.iter().any(|wanted| there.iter().any(|has| same(wanted, has))) {
+    if !asked.models.is_empty()
+        && !asked.models.iter().any(|wanted| there.iter().any(|has| same(wanted, has)))
+    {
         return Some((suggest::list(asked.models.iter().map(String::as_str)), "model"));
     }
     let cards = gpu::cards(there);

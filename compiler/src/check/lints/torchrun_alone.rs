@@ -13,7 +13,8 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
             continue;
         }
         let text = role.text.to_ascii_lowercase();
-        let variable = ["PET_NNODES", "PET_RDZV_ENDPOINT", "PET_STANDALONE"].iter().any(|v| role.has_variable(v));
+        let variable =
+            ["PET_NNODES", "PET_RDZV_ENDPOINT", "PET_STANDALONE"].iter().any(|v| role.has_variable(v));
         if variable || SAID.iter().any(|word| text.contains(word)) {
             continue;
         }

@@ -2,8 +2,8 @@
 
 use crate::check::gpu;
 use crate::check::view::{RoleView, View};
-use crate::diagnostic::{Diagnostic, Safety, Sink, codes};
 use crate::diagnostic::Place;
+use crate::diagnostic::{Diagnostic, Safety, Sink, codes};
 use crate::stdlib::models;
 use crate::suggest;
 
@@ -30,11 +30,15 @@ fn unknown(role: &RoleView<'_>, index: usize, name: &str, sink: &mut Sink) {
     let mut diagnostic = Diagnostic::warning(codes::UNKNOWN_MODEL, message).at(&at, "");
     let names = || models::all().iter().map(|model| model.name.as_str());
     if let Some(near) = suggest::nearest(name, names()) {
-        diagnostic = diagnostic
-            .note(format!("the nearest known name is `{near}`"))
-            .fix(format!("write `{near}`"), Place::value(&at), near, Safety::Unsafe);
+        diagnostic = diagnostic.note(format!("the nearest known name is `{near}`")).fix(
+            format!("write `{near}`"),
+            Place::value(&at),
+            near,
+            Safety::Unsafe,
+        );
     } else {
-        diagnostic = diagnostic.note("write the name as the maker prints it, such as `A100`, `A100-80GB` or `RTX-4090`");
+        diagnostic = diagnostic
+            .note("write the name as the maker prints it, such as `A100`, `A100-80GB` or `RTX-4090`");
     }
     sink.push(diagnostic);
 }
@@ -44,7 +48,8 @@ fn variant(role: &RoleView<'_>, index: usize, name: &str, found: &models::Found,
         return;
     }
     let model = &found.model.name;
-    let sizes: Vec<String> = found.model.variants.iter().map(|v| format!("{model}-{}GB", v.memory_gb)).collect();
+    let sizes: Vec<String> =
+        found.model.variants.iter().map(|v| format!("{model}-{}GB", v.memory_gb)).collect();
     let message = format!("no `{model}` with that memory is known: `{name}`");
     sink.push(
         Diagnostic::warning(codes::UNKNOWN_MODEL, message)

@@ -1,0 +1,107 @@
+//! Pass 2: a document is checked against its schema and the rules, every mistake at once, and becomes typed.
+//!
+//! The schema that editors use is the one that judges here: the `jsonschema` crate compiles it into this binary.
+//! Its errors name keywords; [`explain`] says in words of ours what each means to the person who wrote the file.
+//! What a schema cannot say, such as "exactly one of these keys", stands under `rules/`, one idea a file.
+
+mod amounts;
+mod bounds;
+mod choices;
+mod convert;
+mod explain;
+mod expression;
+mod foreign;
+mod forms;
+mod keys;
+mod kinds;
+mod names;
+mod place;
+mod report;
+mod rules;
+mod schema;
+mod texts;
+
+use std::collections::BTreeMap;
+
+use jobc_schema::{Job, Pointer, Targets};
+use jsonschema::ErrorIterator;
+
+use crate::diagnostic::{DocumentId, Sink, codes};
+use crate::document::Document;
+
+use report::{Report, SHOWN};
+use schema::Schema;
+
+/// The validator of job files, made from the committed schema when this crate is built: nothing is compiled at run
+/// time but the patterns that a file needs.
+#[jsonschema::validator(path = "../schemas/job.v1.schema.json", methods = {validate = false})]
+struct JobSchema;
+
+/// The validator of `targets.yaml`.
+#[jsonschema::validator(path = "../schemas/targets.v1.schema.json", methods = {validate = false})]
+struct TargetsSchema;
+
+/// Checks a job document against the schema and the rules, and says whether it may go on.
+///
+/// Strings that hold `${{ … }}` are taken on trust where only their content could be wrong: validate again once they
+/// are filled in. At most 100 findings of one code are shown, and the rest counted.
+pub fn validate(document: &Document, sink: &mut Sink) -> bool {
+    let before = sink.error_count();
+    let mut report = Report::new(document, DocumentId::Job, sink);
+    let json = document.to_json();
+    if !JobSchema::is_valid(&json) {
+        explain_all(JobSchema::iter_errors(&json), &schema::JOB, &mut report);
+    }
+    rules::check_job(&mut report);
+    report.finish();
+    sink.error_count() == before
+}
+
+/// Makes a job of a document that [`validate`] has passed and whose expressions are filled in.
+///
+/// Numbers keep their text where it matters (`3.10` in `env`); `x-*` keys at the top are left behind.
+pub fn job(document: &Document, sink: &mut Sink) -> Option<Job> {
+    convert::typed(document, DocumentId::Job, convert::keeps_text, sink)
+}
+
+/// Checks `targets.yaml` as [`validate`] does a job, and makes it typed.
+pub fn targets(document: &Document, sink: &mut Sink) -> Option<Targets> {
+    let before = sink.error_count();
+    let mut report = Report::new(document, DocumentId::Targets, sink);
+    let json = document.to_json();
+    if !TargetsSchema::is_valid(&json) {
+        explain_all(TargetsSchema::iter_errors(&json), &schema::TARGETS, &mut report);
+    }
+    rules::check_targets(&mut report);
+    report.finish();
+    if sink.error_count() > before {
+        return None;
+    }
+    convert::typed(document, DocumentId::Targets, convert::keeps_all, sink)
+}
+
+/// Explains the library's errors, but not thousands of one kind.
+fn explain_all(errors: ErrorIterator<'_>, schema: &Schema, report: &mut Report<'_>) {
+    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+    for error in errors {
+        let keyword = error.kind().keyword();
+        let count = seen.entry(keyword.to_owned()).or_default();
+        *count += 1;
+        if *count <= SHOWN {
+            explain::explain(&error, schema, report);
+        } else {
+            let code = match keyword {
+                "additionalProperties" => codes::UNKNOWN_KEY,
+                "required" => codes::MISSING_KEY,
+                "pattern" => codes::MALFORMED,
+                "propertyNames" => codes::BAD_NAME,
+                "enum" | "oneOf" | "const" => codes::NOT_ONE_OF,
+                _ => codes::WRONG_KIND,
+            };
+            report.count(code, &Pointer::new(error.instance_path().as_str()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,105 @@
+//! Amounts of memory and CPUs, and durations: their own parsers say what is wrong.
+
+use jobc_schema::quantity::QuantityError;
+use jobc_schema::{Bytes, Cpus, Seconds};
+use serde_json::Value as Json;
+
+use crate::diagnostic::{Diagnostic, Safety, codes};
+
+use super::explain::Refused;
+use super::forms::{BYTES, CPUS, DURATION};
+use super::place;
+use super::report::Report;
+
+/// Whether a part of the schema is an amount.
+pub(super) fn is_amount(part: &Json) -> bool {
+    matches!(part.get("pattern").and_then(Json::as_str), Some(BYTES | CPUS | DURATION))
+}
+
+/// Reports a text or a bare number that is no amount.
+pub(super) fn refused(refused: &Refused<'_>, text: &str, report: &mut Report<'_>) {
+    let pattern = refused.part.get("pattern").and_then(Json::as_str).unwrap_or_default();
+    // The schema is stricter than the parser about blanks and leading points.
+    let lax = || QuantityError(format!("`{text}` is not written as amounts are; write for example `0.5GiB`"));
+    let error = parse(pattern, text).err().unwrap_or_else(lax);
+    report.push(diagnose(refused, text, &error, report));
+}
+
+/// Reads a text by its pattern's parser.
+pub(super) fn parse(pattern: &str, text: &str) -> Result<(), QuantityError> {
+    match pattern {
+        BYTES => Bytes::parse(text).map(drop),
+        CPUS => Cpus::parse(text).map(drop),
+        _ => Seconds::parse(text).map(drop),
+    }
+}
+
+/// The finding for an amount that its parser refuses.
+fn diagnose(refused: &Refused<'_>, text: &str, error: &QuantityError, report: &Report<'_>) -> Diagnostic {
+    let subject = place::subject(&refused.segments);
+    // The parsers say `what is wrong; what to write instead`.
+    let (wrong, instead) = error.0.split_once("; ").unwrap_or((&error.0, ""));
+    let message = format!("{subject}: {wrong}");
+    let mut diagnostic =
+        Diagnostic::error(codes::BAD_AMOUNT, message).at_place(report.value(&refused.at), "");
+    if let Some(whole) = compound(text) {
+        diagnostic = diagnostic.note("write one number and one unit");
+        return report.rewrite(diagnostic, &refused.at, &report.string(&whole), Safety::Safe);
+    }
+    diagnostic = diagnostic.note(instead);
+    if !instead.starts_with("write for example") {
+        // Which unit was meant, nobody knows but the user: each is offered, none is applied unasked.
+        let number = text.find(|c: char| !c.is_ascii_digit() && c != '.').map_or(text, |end| &text[..end]);
+        for candidate in candidates(instead).filter(|c| c.trim_end_matches(char::is_alphabetic) == number) {
+            diagnostic = report.rewrite(diagnostic, &refused.at, &report.string(candidate), Safety::Unsafe);
+        }
+    }
+    diagnostic
+}
+
+/// What a hint says to write: the words in backticks before any parenthesis.
+fn candidates(instead: &str) -> impl Iterator<Item = &str> {
+    let end = instead.find('(').unwrap_or(instead.len());
+    let choices = instead[..end].strip_prefix("write `").unwrap_or_default();
+    choices.split('`').step_by(2).filter(|word| word.starts_with(|c: char| c.is_ascii_digit()))
+}
+
+/// `1h30m` as `90m`.
+fn compound(text: &str) -> Option<String> {
+    let mut seconds = 0_u64;
+    let mut rest = text;
+    let mut parts = 0;
+    while !rest.is_empty() {
+        let digits = rest.find(|c: char| !c.is_ascii_digit()).filter(|end| *end > 0)?;
+        let unit = rest[digits..].chars().next()?;
+        let end = digits + unit.len_utf8();
+        seconds = seconds.checked_add(Seconds::parse(&rest[..end]).ok()?.0)?;
+        rest = &rest[end..];
+        parts += 1;
+    }
+    (parts > 1).then(|| Seconds(seconds).to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn compound_durations_become_one_unit() {
+        let check = |text: &str, whole: Option<&str>| assert_eq!(compound(text).as_deref(), whole, "{text}");
+        check("1h30m", Some("90m"));
+        check("1d12h", Some("36h"));
+        check("90m", None);
+        check("1h30", None);
+        check("hm", None);
+        check("99999999999999999999d1s", None);
+    }
+
+    #[test]
+    fn hints_name_candidates() {
+        let list = |hint| candidates(hint).collect::<Vec<_>>();
+        assert_eq!(list("write `8GiB` or `8MiB`"), ["8GiB", "8MiB"]);
+        assert_eq!(list("write `8GiB` (KiB `9`)"), ["8GiB"]);
+        assert_eq!(list("write a number such as `4`"), Vec::<&str>::new());
+    }
+}

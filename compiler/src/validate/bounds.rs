@@ -1,0 +1,67 @@
+//! Numbers out of range, and lists, maps and texts that are empty.
+
+use serde_json::Value as Json;
+
+use crate::diagnostic::{Diagnostic, codes};
+use crate::document::Value;
+
+use super::explain::Refused;
+use super::report::Report;
+use super::{place, texts};
+
+/// Reports a number that is too small or too great.
+pub(super) fn number(refused: &Refused<'_>, report: &mut Report<'_>) {
+    let Value::Number { number, text } = &refused.node.value else { return };
+    let value = number.as_f64().unwrap_or_default();
+    let limit = |keyword: &str| refused.part.get(keyword).and_then(Json::as_f64);
+    let subject = place::subject(&refused.segments);
+    let wrong = if let Some(least) = limit("minimum").filter(|least| value < *least) {
+        format!("at least {least}")
+    } else if let Some(most) = limit("maximum").filter(|most| value > *most) {
+        format!("at most {most}")
+    } else {
+        "above 0".to_owned()
+    };
+    let mut diagnostic =
+        Diagnostic::error(codes::OUT_OF_RANGE, format!("{subject} must be {wrong}, not {text}"))
+            .at_place(report.value(&refused.at), "");
+    if let Some(note) = advice(refused.last(), value) {
+        diagnostic = diagnostic.note(note);
+    }
+    report.push(diagnostic);
+}
+
+/// What people mean by the numbers that other tools read as "all" or "for ever".
+fn advice(key: &str, value: f64) -> Option<&'static str> {
+    match key {
+        "min_failed" => Some("`none` never ends the job by this role's failures"),
+        "min_succeeded" => Some("`none` never ends the job by this role's success; `all` is every instance"),
+        "instances" if value == 0.0 => Some("take the role out, or put it into a comment"),
+        "gpu" | "count" if value < 0.0 => Some("`0` hides all GPUs; a number above is how many"),
+        "nofile" | "nproc" | "memlock" | "stack" => Some("`unlimited` is no limit"),
+        _ => None,
+    }
+}
+
+/// Reports a list, a map or a text that is empty where something must stand.
+pub(super) fn empty(refused: &Refused<'_>, report: &mut Report<'_>) {
+    let subject = place::subject(&refused.segments);
+    let message = match &refused.node.value {
+        Value::Sequence(_) => format!("{subject} is an empty list"),
+        Value::Mapping(_) => match &refused.segments[..] {
+            [roles] if roles == "roles" => "the job has no role".to_owned(),
+            // Which key is missing is said by `exactly one of`.
+            _ if !refused.schema.keys(&refused.segments).is_empty() => return,
+            _ => format!("{subject} is an empty map"),
+        },
+        Value::String(_) => format!("{subject} is empty"),
+        _ => return,
+    };
+    let mut diagnostic =
+        Diagnostic::error(codes::EMPTY_VALUE, message).at_place(report.value(&refused.at), "");
+    diagnostic = match texts::example(refused) {
+        Some(example) => diagnostic.note(format!("write for example `{example}`, or take the key out")),
+        None => diagnostic.note("write at least one, or take the key out"),
+    };
+    report.push(diagnostic);
+}

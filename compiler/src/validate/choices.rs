@@ -1,0 +1,75 @@
+//! Values that must be one of some words.
+
+use serde_json::Value as Json;
+
+use crate::diagnostic::{Diagnostic, Safety, codes};
+use crate::document::Value;
+use crate::suggest::nearest;
+
+use super::explain::Refused;
+use super::report::Report;
+use super::schema::{Schema, branches};
+use super::{expression, kinds, place};
+
+/// The words that a part of the schema allows; empty where it allows more than words.
+pub(super) fn allowed(schema: &Schema, part: &Json) -> Vec<String> {
+    let part = schema.resolve(part);
+    let word = |value: &Json| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    if let Some(value) = part.get("const") {
+        return vec![word(value)];
+    }
+    if let Some(values) = part.get("enum").and_then(Json::as_array) {
+        return values.iter().map(word).collect();
+    }
+    if part.get("oneOf").is_some() {
+        return branches(part).flat_map(|branch| allowed(schema, branch)).collect();
+    }
+    vec![]
+}
+
+/// Reports a value that is none of the words.
+pub(super) fn not_one_of(refused: &Refused<'_>, report: &mut Report<'_>) {
+    let choices = allowed(refused.schema, refused.part);
+    let Value::String(text) = &refused.node.value else {
+        return other_kind(refused, &choices, report);
+    };
+    // Where the part names another type, that keyword's own error says it.
+    let text_type = refused.part.get("type").is_none_or(|kind| kind == "string");
+    if expression::has(text) || !text_type {
+        return;
+    }
+    report_word(refused, text, &choices, report);
+}
+
+/// Reports a word that is none of the choices, with the nearest one.
+pub(super) fn report_word(refused: &Refused<'_>, text: &str, choices: &[String], report: &mut Report<'_>) {
+    let subject = place::subject(&refused.segments);
+    // The words of the whole place: `gang` also takes a map.
+    let part = refused.schema.at(&refused.segments).unwrap_or(refused.part);
+    let kinds = place::either(&kinds::expected(refused.schema, part));
+    let near = nearest(text, choices.iter().map(String::as_str));
+    let message = format!("{subject} must be {kinds}, not `{text}`");
+    let mut diagnostic =
+        Diagnostic::error(codes::NOT_ONE_OF, message).at_place(report.value(&refused.at), "");
+    if let Some(near) = near {
+        diagnostic = diagnostic.note(format!("did you mean `{near}`?"));
+        diagnostic = report.rewrite(diagnostic, &refused.at, &report.string(near), Safety::Safe);
+    }
+    report.push(diagnostic);
+}
+
+fn other_kind(refused: &Refused<'_>, choices: &[String], report: &mut Report<'_>) {
+    // `version: 2`: the only number that must be one of some.
+    if let (Value::Number { text, .. }, [only]) = (&refused.node.value, choices) {
+        let subject = place::subject(&refused.segments);
+        let diagnostic =
+            Diagnostic::error(codes::NOT_ONE_OF, format!("{subject} must be {only}, not {text}"))
+                .at_place(report.value(&refused.at), "")
+                .note(format!("this jobc reads version {only} of the language"));
+        return report.push(diagnostic);
+    }
+    // Where the part names a type as well, that keyword's own error says it.
+    if refused.part.get("type").is_none() {
+        kinds::wrong(refused, report);
+    }
+}

@@ -1,0 +1,113 @@
+//! A document that was found right becomes typed; numbers keep their text where it matters.
+
+use jobc_schema::Pointer;
+use jobc_schema::scalar::WRITTEN;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Number, Value as Json, json};
+use serde_path_to_error::{Path, Segment};
+
+use crate::diagnostic::{Diagnostic, DocumentId, Place, Sink, codes};
+use crate::document::{Document, Node, Part, Value};
+
+use super::place;
+
+/// What happens to a number on its way.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kept {
+    /// It stands where a [`jobc_schema::Scalar`] does: its text goes with it.
+    WithText,
+    /// It stays as it is.
+    AsIs,
+    /// It is a number of ours: `4.0` is the integer 4, as JSON Schema has it.
+    Plain,
+}
+
+/// Reads a type from a document.
+pub(super) fn typed<T: DeserializeOwned>(
+    document: &Document,
+    id: DocumentId,
+    kept: fn(&[&str]) -> Kept,
+    sink: &mut Sink,
+) -> Option<T> {
+    let mut json = Map::new();
+    for entry in document.root.entries().iter().filter(|entry| !entry.key.starts_with("x-")) {
+        json.insert(entry.key.clone(), value(&entry.value, &mut vec![&entry.key], kept));
+    }
+    match serde_path_to_error::deserialize(Json::Object(json)) {
+        Ok(typed) => Some(typed),
+        Err(error) => {
+            // The schema and the rules should have said this; a file that comes here shows a gap in them.
+            let pointer = pointer(error.path());
+            let subject = place::subject(&place::segments(&pointer));
+            let place = Place::Path { document: id, pointer, part: Part::Value };
+            let message = format!("{subject} cannot be read: {}", error.inner());
+            sink.push(Diagnostic::error(codes::MISMATCH, message).at_place(place, ""));
+            None
+        }
+    }
+}
+
+/// Where the numbers of a job keep their text.
+pub(super) fn keeps_text(path: &[&str]) -> Kept {
+    let kept = match path {
+        ["env" | "with" | "params", _]
+        | ["params", _, "default"]
+        | ["params", _, "choices", _]
+        | ["roles", _, "env" | "with", _] => true,
+        ["matrix", rest @ ..] => rest != ["max_parallel"],
+        ["image", rest @ ..] | ["images", _, rest @ ..] | ["roles", _, "image", rest @ ..] => {
+            matches!(rest, ["env" | "args", _] | ["steps", _, "env", _])
+        }
+        _ => false,
+    };
+    if kept { Kept::WithText } else { Kept::Plain }
+}
+
+/// Where the numbers of `targets.yaml` stay as they are: in what is handed to Kubernetes or OpenPAI unread.
+pub(super) fn keeps_all(path: &[&str]) -> Kept {
+    let handed_on = ["patches", "plugins", "tolerations", "affinity"];
+    if path.iter().any(|key| handed_on.contains(key)) { Kept::AsIs } else { Kept::Plain }
+}
+
+fn value<'a>(node: &'a Node, path: &mut Vec<&'a str>, kept: fn(&[&str]) -> Kept) -> Json {
+    match &node.value {
+        Value::Number { number, text } => match kept(path) {
+            Kept::WithText if number.to_string() != *text => json!({WRITTEN: text, "value": number}),
+            Kept::WithText | Kept::AsIs => Json::Number(number.clone()),
+            Kept::Plain => Json::Number(whole(number).unwrap_or_else(|| number.clone())),
+        },
+        Value::Sequence(items) => {
+            path.push("0");
+            let items = items.iter().map(|item| value(item, path, kept)).collect();
+            path.pop();
+            Json::Array(items)
+        }
+        Value::Mapping(entries) => {
+            let mut map = Map::new();
+            for entry in entries {
+                path.push(&entry.key);
+                map.insert(entry.key.clone(), value(&entry.value, path, kept));
+                path.pop();
+            }
+            Json::Object(map)
+        }
+        _ => node.to_json(),
+    }
+}
+
+/// `4.0` as 4.
+fn whole(number: &Number) -> Option<Number> {
+    // Beyond 2^53 a float no longer says which integer it is.
+    let float = number.as_f64().filter(|_| number.is_f64())?;
+    let exact = float.fract() == 0.0 && float.abs() < 9_007_199_254_740_992.0;
+    #[allow(clippy::cast_possible_truncation, reason = "checked on the line above")]
+    exact.then(|| Number::from(float as i64))
+}
+
+fn pointer(path: &Path) -> Pointer {
+    path.iter().fold(Pointer::ROOT, |at, segment| match segment {
+        Segment::Seq { index } => at.index(*index),
+        Segment::Map { key } => at.key(key),
+        Segment::Enum { .. } | Segment::Unknown => at,
+    })
+}

@@ -1,0 +1,88 @@
+//! One error of the schema library, in words of ours.
+//!
+//! The library says which keyword failed where; what that means to the person who wrote the file is said here and
+//! in the modules below, by the kind of mistake.
+
+use jobc_schema::Pointer;
+use jsonschema::ValidationError;
+use jsonschema::error::ValidationErrorKind as Kind;
+use serde_json::Value as Json;
+
+use crate::diagnostic::{Diagnostic, codes};
+use crate::document::Node;
+
+use super::report::Report;
+use super::schema::Schema;
+use super::{bounds, choices, keys, kinds, names, place, texts};
+
+/// A value that the schema refuses, and the part of the schema that does.
+pub(super) struct Refused<'a> {
+    /// Where the value stands.
+    pub(super) at: Pointer,
+    /// The steps of `at`.
+    pub(super) segments: Vec<String>,
+    /// The value.
+    pub(super) node: &'a Node,
+    /// What is allowed there.
+    pub(super) part: &'a Json,
+    /// The whole schema.
+    pub(super) schema: &'a Schema,
+}
+
+/// Reports one error of the library.
+pub(super) fn explain(error: &ValidationError<'_>, schema: &Schema, report: &mut Report<'_>) {
+    let at = Pointer::new(error.instance_path().as_str());
+    let (Some(node), Some(part)) = (report.document.at(&at), part(error, schema)) else {
+        return report.push(unexplained(error, &at, report));
+    };
+    let refused = Refused { segments: place::segments(&at), at, node, part, schema };
+    // The compiled validator reports a key's own error at the map, with the key as the instance.
+    if error.schema_path().as_str().contains("/propertyNames/") {
+        return names::refused(&refused, error.instance(), error.kind(), report);
+    }
+    report.refuse(&refused.at);
+    match error.kind() {
+        Kind::AdditionalProperties { unexpected } => {
+            for key in unexpected {
+                if report.is_full(codes::UNKNOWN_KEY) {
+                    report.count(codes::UNKNOWN_KEY, &refused.at.key(key));
+                } else {
+                    keys::unknown(&refused, key, report);
+                }
+            }
+        }
+        Kind::Required { property } => keys::missing(&refused, property.as_str().unwrap_or_default(), report),
+        Kind::Type { .. } => kinds::wrong(&refused, report),
+        Kind::AnyOf { context } => kinds::union(&refused, context, report),
+        Kind::OneOfNotValid { .. } | Kind::Enum { .. } | Kind::Constant { .. } => {
+            choices::not_one_of(&refused, report);
+        }
+        Kind::Pattern { pattern } => texts::malformed(&refused, pattern, report),
+        Kind::Minimum { .. }
+        | Kind::Maximum { .. }
+        | Kind::ExclusiveMinimum { .. }
+        | Kind::ExclusiveMaximum { .. } => bounds::number(&refused, report),
+        Kind::MinItems { .. } | Kind::MinLength { .. } | Kind::MinProperties { .. } => {
+            bounds::empty(&refused, report);
+        }
+        // `exactly one of` says this better; the rules under `rules/` do.
+        Kind::MaxProperties { .. } => {}
+        _ => report.push(unexplained(error, &refused.at, report)),
+    }
+}
+
+/// The part of the schema whose keyword failed.
+fn part<'a>(error: &ValidationError<'_>, schema: &'a Schema) -> Option<&'a Json> {
+    let path = error.schema_path().as_str();
+    schema.part(path.rsplit_once('/').map_or("", |(part, _)| part))
+}
+
+/// A test checks that no keyword of our schemas comes here.
+fn unexplained(error: &ValidationError<'_>, at: &Pointer, report: &Report<'_>) -> Diagnostic {
+    let subject = place::subject(&place::segments(at));
+    Diagnostic::error(
+        codes::MISMATCH,
+        format!("{subject} does not fit the schema ({})", error.kind().keyword()),
+    )
+    .at_place(report.value(at), "")
+}

@@ -1,0 +1,444 @@
+//! How other tools spell our keys: Compose, Kubernetes, OpenPAI, SkyPilot, Slurm, GitHub Actions.
+//!
+//! A row says at which maps a spelling is met and what to write. Spellings are compared in lower case and without
+//! `_`, `-` and `.`.
+
+/// What to write for a foreign spelling.
+pub(super) struct Advice {
+    /// The maps where it is met, as paths.
+    places: &'static [&'static str],
+    /// The spellings.
+    spellings: &'static [&'static str],
+    /// The path of our key, or nothing where there is none.
+    pub(super) write: Option<&'static str>,
+    /// What has to change besides the name; empty where nothing has.
+    pub(super) note: &'static str,
+}
+
+const JOB: &str = "";
+const ROLE: &str = "roles.*";
+const RESOURCES: &str = "roles.*.resources";
+const GPU: &str = "roles.*.resources.gpu";
+const ANYWHERE: &[&str] = &[JOB, ROLE, RESOURCES];
+
+const fn same(
+    places: &'static [&'static str],
+    spellings: &'static [&'static str],
+    write: &'static str,
+) -> Advice {
+    Advice { places, spellings, write: Some(write), note: "" }
+}
+
+const fn with(
+    places: &'static [&'static str],
+    spellings: &'static [&'static str],
+    write: &'static str,
+    note: &'static str,
+) -> Advice {
+    Advice { places, spellings, write: Some(write), note }
+}
+
+const fn none(
+    places: &'static [&'static str],
+    spellings: &'static [&'static str],
+    note: &'static str,
+) -> Advice {
+    Advice { places, spellings, write: None, note }
+}
+
+const TARGETS_NOTE: &str = "the job says what it needs, a target how a place provides it: write this in `targets.yaml`, under `targets.<name>.kubernetes`";
+
+static TABLE: &[Advice] = &[
+    // ---- what runs
+    same(&[JOB, ROLE], &["command", "cmd", "commands", "script", "exec", "entrypoint"], "roles.*.run"),
+    same(
+        ANYWHERE,
+        &[
+            "replicas",
+            "numworkers",
+            "numnodes",
+            "nodes",
+            "nnodes",
+            "tasknumber",
+            "numtasks",
+            "ntasks",
+            "scale",
+            "workers",
+            "numinstances",
+            "numreplicas",
+            "parallelism",
+            "completions",
+        ],
+        "roles.*.instances",
+    ),
+    same(&[JOB, ROLE], &["workingdir", "workdirectory", "workingdirectory", "cwd"], "roles.*.workdir"),
+    same(&[ROLE], &["environment", "envs", "envvars", "variables", "vars"], "roles.*.env"),
+    same(&[JOB], &["environment", "envs", "envvars"], "env"),
+    with(
+        &[JOB],
+        &["services", "taskroles", "tasks", "containers", "pods", "jobs", "task"],
+        "roles",
+        "a map of what runs, by name: `roles: {train: {run: python train.py}}`",
+    ),
+    same(&[ROLE], &["dependson", "depends", "dependencies", "requires", "after", "waitfor"], "roles.*.needs"),
+    with(
+        &[JOB, ROLE],
+        &["healthcheck", "readinessprobe", "startupprobe", "livenessprobe"],
+        "roles.*.ready",
+        "what shows that an instance is ready: `ready: {port: http}`, or `http`, `exec`, `log`",
+    ),
+    same(&[JOB], &["parameters", "inputs", "vars", "variables", "hyperparameters"], "params"),
+    same(&[JOB], &["jobname", "title"], "name"),
+    with(
+        &[JOB],
+        &["strategy", "sweep", "axes"],
+        "matrix",
+        "`matrix` holds the axes themselves: `lr: [0.1, 0.01]`",
+    ),
+    none(
+        &[JOB, ROLE],
+        &["extends", "include", "runson"],
+        "a template is taken in with `uses`; where a job runs is chosen with `jobc build --target`",
+    ),
+    none(
+        &[JOB],
+        &["apiversion", "kind", "metadata", "spec"],
+        "this is a key of Kubernetes manifests, which jobc writes; `jobc init` writes a job file to begin with",
+    ),
+    // ---- images
+    same(&[JOB], &["dockerimage", "containerimage", "container", "baseimage"], "image"),
+    same(&[ROLE], &["dockerimage", "containerimage", "container", "baseimage"], "roles.*.image"),
+    with(
+        &[ROLE],
+        &["build"],
+        "roles.*.image",
+        "a Dockerfile of yours is `image: {dockerfile: Dockerfile, context: .}`",
+    ),
+    same(&["image"], &["base", "baseimage", "image", "name", "uri", "tag", "reference"], "image.from"),
+    same(&["images.*"], &["base", "baseimage", "image", "name", "uri", "tag", "reference"], "images.*.from"),
+    same(&["roles.*.image"], &["base", "baseimage", "image", "name", "uri", "tag"], "roles.*.image.from"),
+    same(&["image"], &["file", "dockerfilepath"], "image.dockerfile"),
+    same(&["image"], &["aptpackages", "systempackages", "aptget"], "image.apt"),
+    same(&["image"], &["pip", "pippackages", "pythonpackages"], "image.python.packages"),
+    same(&["image"], &["requirements", "requirementstxt"], "image.python.requirements"),
+    none(
+        &["image"],
+        &["packages"],
+        "Debian packages stand under `apt`, Python's under `python.packages`, Conda's under `conda.packages`",
+    ),
+    same(&["image"], &["cmd", "commands", "script"], "image.run"),
+    same(&["image"], &["buildargs", "arg"], "image.args"),
+    same(&["image"], &["pythonversion"], "image.python.version"),
+    // ---- machines
+    with(
+        ANYWHERE,
+        &["shmmb", "shmsize", "sharedmemory", "ipc", "dshm"],
+        "roles.*.resources.shm",
+        "with a unit, such as `8GiB`",
+    ),
+    with(
+        ANYWHERE,
+        &["memorymb", "mem", "memlimit", "memorylimit", "ram", "memorygb", "mempernode"],
+        "roles.*.resources.memory",
+        "with a unit, such as `32GiB`",
+    ),
+    same(
+        ANYWHERE,
+        &[
+            "cpunumber",
+            "cpus",
+            "cpulimit",
+            "ncpus",
+            "numcpus",
+            "vcpus",
+            "vcpu",
+            "cores",
+            "cpuspertask",
+            "cpucount",
+        ],
+        "roles.*.resources.cpu",
+    ),
+    same(
+        ANYWHERE,
+        &[
+            "gpunumber",
+            "gpus",
+            "numgpus",
+            "ngpus",
+            "nvidiacom/gpu",
+            "accelerators",
+            "gpucount",
+            "gpuspernode",
+        ],
+        "roles.*.resources.gpu",
+    ),
+    same(ANYWHERE, &["gputype", "accelerator", "gpumodel"], "roles.*.resources.gpu.model"),
+    same(ANYWHERE, &["gpumemory", "vram", "gpumem"], "roles.*.resources.gpu.memory"),
+    same(&[RESOURCES], &["portlist", "expose", "port"], "roles.*.resources.ports"),
+    with(
+        &[JOB, ROLE],
+        &["ports", "portlist", "expose", "port"],
+        "roles.*.resources.ports",
+        "a map of labels: `ports: {http: 8888}`",
+    ),
+    with(
+        ANYWHERE,
+        &["disksize", "ephemeralstorage", "diskgb"],
+        "roles.*.resources.disk",
+        "with a unit, such as `100GiB`",
+    ),
+    same(ANYWHERE, &["infiniband", "ib"], "roles.*.resources.rdma"),
+    same(ANYWHERE, &["pidslimit"], "roles.*.resources.pids"),
+    same(ANYWHERE, &["ulimit", "rlimits"], "roles.*.resources.ulimits"),
+    none(
+        &[RESOURCES],
+        &["limits", "requests", "reservations"],
+        "what is asked for is also the limit: write `cpu`, `memory` and `gpu` right under `resources`",
+    ),
+    same(&[GPU], &["number", "num", "n", "amount", "gpus", "gpunumber"], "roles.*.resources.gpu.count"),
+    same(&[GPU], &["type", "name", "product", "kind", "sku", "gputype"], "roles.*.resources.gpu.model"),
+    with(
+        &[GPU],
+        &["mem", "vram", "memorygb", "memorymb"],
+        "roles.*.resources.gpu.memory",
+        "with a unit, such as `40GiB`",
+    ),
+    same(&[GPU], &["mig", "migprofile"], "roles.*.resources.gpu.share.profile"),
+    same(
+        &[GPU, "roles.*.resources.gpu.share"],
+        &["percent", "gpucores", "sm"],
+        "roles.*.resources.gpu.share.cores",
+    ),
+    same(
+        &["roles.*.resources.ports.*"],
+        &["containerport", "number", "targetport"],
+        "roles.*.resources.ports.*.port",
+    ),
+    // ---- files
+    with(
+        &[JOB],
+        &["volumes", "mounts", "filemounts", "storage", "datasets", "datadir"],
+        "data",
+        "what the job reads stands under `data`, what it writes under `outputs`: `imagenet: {source: /data/imagenet, mount: /data}`",
+    ),
+    with(
+        &[JOB],
+        &["outputdir", "results", "artifacts"],
+        "outputs",
+        "`checkpoints: {source: ./checkpoints, mount: /output}`",
+    ),
+    with(
+        &[ROLE],
+        &["volumes", "volumemounts", "mounts", "filemounts", "storage"],
+        "roles.*.data",
+        "name what the role reads and writes once for the job, under `data` and `outputs`; a role sees all of it unless it lists less",
+    ),
+    same(&["data.*"], &["path", "src", "uri", "url", "hostpath", "location", "from"], "data.*.source"),
+    same(&["data.*"], &["target", "dst", "destination", "mountpath", "to", "containerpath"], "data.*.mount"),
+    same(&["outputs.*"], &["path", "src", "uri", "url", "hostpath", "location", "from"], "outputs.*.source"),
+    same(
+        &["outputs.*"],
+        &["target", "dst", "destination", "mountpath", "to", "containerpath"],
+        "outputs.*.mount",
+    ),
+    none(&["data.*"], &["readonly", "ro"], "data is read-only unless it says `writable: true`"),
+    same(&["data.*"], &["rw", "readwrite"], "data.*.writable"),
+    same(&["data.*"], &["revision", "branch", "commit", "tag"], "data.*.ref"),
+    // ---- ends and failures
+    with(
+        &[JOB],
+        &[
+            "restart",
+            "restartpolicy",
+            "backofflimit",
+            "maxretries",
+            "retries",
+            "retrycount",
+            "jobretrycount",
+            "maxrestarts",
+        ],
+        "retry",
+        "how many more attempts there are: `retry: {max: 3}`",
+    ),
+    with(
+        &[ROLE],
+        &[
+            "restart",
+            "restartpolicy",
+            "backofflimit",
+            "maxretries",
+            "retries",
+            "retrycount",
+            "taskretrycount",
+            "maxrestarts",
+        ],
+        "roles.*.retry",
+        "how many more attempts there are: `retry: {max: 3}`",
+    ),
+    same(&["retry"], &["attempts", "limit", "count", "times", "maxattempts", "n"], "retry.max"),
+    same(
+        &["roles.*.retry"],
+        &["attempts", "limit", "count", "times", "maxattempts", "n"],
+        "roles.*.retry.max",
+    ),
+    same(&["retry"], &["delay", "wait", "interval"], "retry.backoff"),
+    same(&["roles.*.retry"], &["delay", "wait", "interval"], "roles.*.retry.backoff"),
+    with(
+        &[JOB],
+        &["activedeadlineseconds", "timelimit", "walltime", "maxduration", "maxruntime", "deadline", "time"],
+        "timeout",
+        "with a unit, such as `12h`",
+    ),
+    with(
+        &[ROLE],
+        &["activedeadlineseconds", "timelimit", "walltime", "maxduration", "maxruntime", "deadline", "time"],
+        "roles.*.timeout",
+        "with a unit, such as `12h`",
+    ),
+    with(
+        &[JOB],
+        &["terminationgraceperiodseconds", "stopgraceperiod", "killtimeout"],
+        "grace_period",
+        "with a unit, such as `30s`",
+    ),
+    with(
+        &[ROLE],
+        &["terminationgraceperiodseconds", "stopgraceperiod", "killtimeout"],
+        "roles.*.grace_period",
+        "with a unit, such as `30s`",
+    ),
+    same(
+        &[ROLE, "roles.*.completion"],
+        &["minfailedinstances", "minfailedtaskcount"],
+        "roles.*.completion.min_failed",
+    ),
+    same(
+        &[ROLE, "roles.*.completion"],
+        &["minsucceededinstances", "minsucceededtaskcount"],
+        "roles.*.completion.min_succeeded",
+    ),
+    same(&["roles.*.ready"], &["tcp", "tcpsocket"], "roles.*.ready.port"),
+    same(&["roles.*.ready"], &["httpget", "url"], "roles.*.ready.http"),
+    with(
+        &["roles.*.ready"],
+        &["command", "test", "run"],
+        "roles.*.ready.exec",
+        "a list of arguments: `exec: [test, -e, /tmp/ready]`",
+    ),
+    with(
+        &["roles.*.ready"],
+        &["initialdelayseconds", "startperiod"],
+        "roles.*.ready.delay",
+        "with a unit, such as `5s`",
+    ),
+    with(
+        &["roles.*.ready"],
+        &["periodseconds", "interval"],
+        "roles.*.ready.every",
+        "with a unit, such as `5s`",
+    ),
+    with(&["roles.*.ready"], &["timeoutseconds"], "roles.*.ready.try_timeout", "with a unit, such as `5s`"),
+    // ---- who and where
+    same(&[ROLE], &["runasuser", "uid"], "roles.*.user"),
+    with(
+        &[ROLE],
+        &["securitycontext"],
+        "roles.*.security",
+        "its keys are `read_only_root`, `capabilities` and `privileged`; who runs is `user`",
+    ),
+    same(&[ROLE, "roles.*.security"], &["capadd"], "roles.*.security.capabilities.add"),
+    same(&[ROLE, "roles.*.security"], &["capdrop"], "roles.*.security.capabilities.drop"),
+    same(&["roles.*.security"], &["readonlyrootfilesystem", "readonly"], "roles.*.security.read_only_root"),
+    none(
+        &[JOB, ROLE],
+        &[
+            "nodeselector",
+            "tolerations",
+            "affinity",
+            "priorityclassname",
+            "priorityclass",
+            "serviceaccountname",
+            "serviceaccount",
+            "runtimeclassname",
+            "imagepullsecrets",
+            "namespace",
+            "queue",
+            "annotations",
+        ],
+        TARGETS_NOTE,
+    ),
+    none(
+        &[JOB],
+        &["virtualcluster", "extras", "protocolversion", "prerequisites", "deployments"],
+        "this is a setting of OpenPAI: write it in `targets.yaml`, under `targets.<name>.openpai`",
+    ),
+    none(
+        &["secrets.*"],
+        &["value", "literal"],
+        "a secret's value never stands in a job file; write where it comes from: `env: NAME`, `file: PATH` or `store: {name, key}`",
+    ),
+    // ---- together
+    same(&["distributed"], &["backend", "type", "strategy", "kind"], "distributed.framework"),
+    same(
+        &["distributed"],
+        &["nprocpernode", "procspernode", "processespernode", "slots", "slotsperworker"],
+        "distributed.processes_per_instance",
+    ),
+    same(&["distributed"], &["masterport", "rdzvport"], "distributed.port"),
+    same(&[JOB], &["nprocpernode"], "distributed.processes_per_instance"),
+];
+
+/// What to write for a key at a place, where it is another tool's spelling of something.
+pub(super) fn find(place: &[String], key: &str) -> Option<&'static Advice> {
+    let folded: String =
+        key.chars().filter(|c| !matches!(c, '_' | '-' | '.')).flat_map(char::to_lowercase).collect();
+    let here = |path: &str| {
+        let steps = path.split('.').filter(|step| !step.is_empty());
+        let count = steps.clone().count();
+        count == place.len() && steps.zip(place).all(|(step, s)| step == "*" || step == s)
+    };
+    TABLE.iter().find(|advice| {
+        advice.spellings.contains(&folded.as_str()) && advice.places.iter().any(|path| here(path))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::schema::JOB as SCHEMA;
+    use super::*;
+
+    fn steps(path: &str) -> Vec<String> {
+        path.split('.').filter(|step| !step.is_empty()).map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn every_row_is_for_known_places_and_names_known_keys() {
+        for advice in TABLE {
+            for place in advice.places {
+                let keys = SCHEMA.keys(&steps(place));
+                assert!(!keys.is_empty(), "{place}");
+                for spelling in advice.spellings {
+                    assert!(!keys.iter().any(|key| key == spelling), "{spelling} is our own at `{place}`");
+                    assert!(!spelling.contains(['_', '-', '.']) && spelling.to_lowercase() == **spelling);
+                }
+            }
+            if let Some(target) = advice.write {
+                let mut path = steps(target);
+                let key = path.pop().unwrap();
+                assert!(SCHEMA.keys(&path).contains(&key), "{target}");
+            }
+        }
+    }
+
+    #[test]
+    fn no_spelling_stands_twice_for_one_place() {
+        let mut seen = std::collections::BTreeSet::new();
+        for advice in TABLE {
+            for place in advice.places {
+                for spelling in advice.spellings {
+                    assert!(seen.insert((place, spelling)), "{spelling} at `{place}`");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! The patterns of the schemas in words: one line a pattern; a test finds any that has none.
+
+/// A pattern and what it stands for.
+pub(super) struct Form {
+    /// The pattern, as the schema writes it.
+    pattern: &'static str,
+    /// What fits it, with its article: `a duration such as \`90s\``; empty where only an expression fits.
+    pub(super) what: &'static str,
+    /// How to write it.
+    pub(super) rule: &'static str,
+    /// The words that fit it besides numbers and expressions.
+    pub(super) words: &'static [&'static str],
+    /// Whether it is an amount with a parser of its own.
+    pub(super) amount: bool,
+}
+
+/// The whole-expression pattern of integer fields.
+pub(super) const WHOLE_EXPRESSION: &str = r"^\$\{\{.*\}\}$";
+/// Memory and disk.
+pub(super) const BYTES: &str =
+    r"^([0-9]+(\.[0-9]+)?\s?(KiB|MiB|GiB|TiB|KB|MB|GB|TB|Ki|Mi|Gi|Ti)|\$\{\{.*\}\})$";
+/// Logical CPUs.
+pub(super) const CPUS: &str = r"^([0-9]+(\.[0-9]+)?|[0-9]+m|\$\{\{.*\}\})$";
+/// Durations.
+pub(super) const DURATION: &str = r"^([0-9]+(s|m|h|d)|\$\{\{.*\}\})$";
+
+const fn text(pattern: &'static str, what: &'static str, rule: &'static str) -> Form {
+    Form { pattern, what, rule, words: &[], amount: false }
+}
+
+const fn amount(pattern: &'static str, what: &'static str) -> Form {
+    Form { pattern, what, rule: "", words: &[], amount: true }
+}
+
+const fn number(pattern: &'static str, words: &'static [&'static str]) -> Form {
+    Form { pattern, what: "", rule: "", words, amount: false }
+}
+
+/// Every pattern of the job and targets schemas.
+pub(super) static FORMS: &[Form] = &[
+    number(WHOLE_EXPRESSION, &[]),
+    number(r"^(all|none|\$\{\{.*\}\})$", &["all", "none"]),
+    number(r"^(none|\$\{\{.*\}\})$", &["none"]),
+    number(r"^(auto|\$\{\{.*\}\})$", &["auto"]),
+    number(r"^(unlimited|\$\{\{.*\}\})$", &["unlimited"]),
+    amount(BYTES, "an amount with its unit, such as `8GiB`"),
+    amount(CPUS, "a number of CPUs, such as `4`, `0.5` or `500m`"),
+    amount(DURATION, "a duration with its unit, such as `90s` or `12h`"),
+    text(
+        r"^[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?$",
+        "a job name",
+        "use at most 40 lower-case letters, digits and `-`, with no `-` at either end",
+    ),
+    text(
+        r"^[a-z]([a-z0-9-]{0,30}[a-z0-9])?$",
+        "a name",
+        "use at most 32 lower-case letters, digits and `-`; begin with a letter and do not end with `-`",
+    ),
+    text(
+        r"^[a-z]([a-z0-9-]{0,13}[a-z0-9])?$",
+        "a port's label",
+        "use at most 15 lower-case letters, digits and `-`; begin with a letter and do not end with `-`",
+    ),
+    text(
+        r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$",
+        "a namespace",
+        "use at most 63 lower-case letters, digits and `-`, with no `-` at either end",
+    ),
+    text(r"^[A-Za-z_][A-Za-z0-9_]*$", "a name", "use letters, digits and `_`, and do not begin with a digit"),
+    text(
+        r"^[A-Za-z_][A-Za-z0-9_-]{0,62}$",
+        "a secret's name",
+        "use at most 63 letters, digits, `_` and `-`; begin with a letter or `_`",
+    ),
+    text("^/", "an absolute path", "begin with `/`"),
+    text(r"^(/|\$\{\{)", "an absolute path", "begin with `/`"),
+    text("^0?[0-7]{3}$", "a file mode", "write three octal digits as a string, such as `\"0644\"`"),
+    text(
+        r"^([A-Za-z_][A-Za-z0-9_.-]*|[0-9]+)(:([A-Za-z_][A-Za-z0-9_.-]*|[0-9]+))?$",
+        "a user",
+        "write a name or a number, with a group after `:` if wanted, such as `trainer` or `1000:1000`",
+    ),
+    text(r"^[0-9]+\.[0-9]+$", "a version", "write two numbers, such as `\"8.0\"`"),
+    text(r"^[0-9]+\.[0-9]+(\.[0-9]+)?$", "a version", "write two or three numbers, such as `\"12.4\"`"),
+    text(
+        r"^([0-9]+\.[0-9]+(\.[0-9]+)?|\$\{\{.*\}\})$",
+        "a version",
+        "write two or three numbers, such as `\"3.11\"`; ranges go under `packages`",
+    ),
+    text(r"^[0-9]+(\.[0-9]+){0,2}$", "a driver version", "write one to three numbers, such as `550.54.15`"),
+    text(r"^1\.[0-9]+$", "a release of Kubernetes", "write its first two numbers, such as `\"1.34\"`"),
+    text(
+        r"^[a-z0-9]+/[a-z0-9]+(/v[0-9]+)?$",
+        "a platform",
+        "write the system and the architecture, such as `linux/amd64`",
+    ),
+];
+
+/// The words for a pattern.
+pub(super) fn find(pattern: &str) -> Option<&'static Form> {
+    FORMS.iter().find(|form| form.pattern == pattern)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use serde_json::Value as Json;
+
+    use super::*;
+
+    fn patterns<'a>(schema: &'a Json, found: &mut BTreeSet<&'a str>) {
+        match schema {
+            Json::Object(map) => {
+                if let Some(Json::String(pattern)) = map.get("pattern") {
+                    found.insert(pattern);
+                }
+                map.values().for_each(|child| patterns(child, found));
+            }
+            Json::Array(items) => items.iter().for_each(|child| patterns(child, found)),
+            _ => {}
+        }
+    }
+
+    #[test]
+    fn every_pattern_has_words_and_every_word_a_pattern() {
+        let schemas: Vec<Json> = [jobc_schema::JOB_SCHEMA, jobc_schema::TARGETS_SCHEMA]
+            .iter()
+            .map(|text| serde_json::from_str(text).unwrap())
+            .collect();
+        let mut found = BTreeSet::new();
+        schemas.iter().for_each(|schema| patterns(schema, &mut found));
+        let known: BTreeSet<&str> = FORMS.iter().map(|form| form.pattern).collect();
+        assert_eq!(found, known);
+        assert_eq!(known.len(), FORMS.len(), "a pattern stands twice");
+    }
+}

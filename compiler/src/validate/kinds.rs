@@ -1,0 +1,271 @@
+//! Wrong kinds of values: a list where a map is meant, a number where text is.
+
+use std::collections::BTreeSet;
+
+use jsonschema::ValidationError;
+use serde_json::Value as Json;
+
+use crate::diagnostic::{Diagnostic, Safety, codes};
+use crate::document::{Node, Value};
+use crate::suggest;
+
+use super::explain::{Refused, explain};
+use super::forms::{self, Form};
+use super::report::{Report, quoted, written};
+use super::schema::{Schema, branches};
+use super::{amounts, choices, expression, place};
+
+/// Reports a value of a kind that is not allowed at its place.
+pub(super) fn wrong(refused: &Refused<'_>, report: &mut Report<'_>) {
+    let accepted = accepted(refused.schema, refused.part);
+    match &refused.node.value {
+        Value::Null => return no_value(refused, &accepted, report),
+        // Filled in later, and judged then.
+        Value::String(text) if expression::is_whole(text) && takes_scalars(&accepted) => return,
+        Value::Bool(value) if is_env(refused) => return bool_in_env(refused, *value, report),
+        Value::Number { text, .. } if amounts::is_amount(refused.part) => {
+            return amounts::refused(refused, text, report);
+        }
+        _ => {}
+    }
+    let subject = place::subject(&refused.segments);
+    let kinds = expected(refused.schema, refused.part);
+    let message = format!("{subject} must be {}, not {}", place::either(&kinds), refused.node.describe());
+    let diagnostic = Diagnostic::error(codes::WRONG_KIND, message).at_place(report.value(&refused.at), "");
+    let free_text = kinds.iter().any(|kind| kind == "a string");
+    report.push(advise(diagnostic, refused, &accepted, free_text, report));
+}
+
+/// Reports a value that fits none of a union's branches: what is wrong in the one that was meant.
+///
+/// Our unions differ by YAML type alone, so that the value's type says which was meant.
+pub(super) fn union(
+    refused: &Refused<'_>,
+    context: &[Vec<ValidationError<'static>>],
+    report: &mut Report<'_>,
+) {
+    let kind = kind_of(refused.node);
+    let meant = branches(refused.part)
+        .zip(context)
+        .find(|(branch, errors)| !errors.is_empty() && accepts(&accepted(refused.schema, branch), kind));
+    match meant {
+        Some((_, errors)) => errors.iter().for_each(|error| explain(error, refused.schema, report)),
+        None => wrong(refused, report),
+    }
+}
+
+/// The JSON types that a part of the schema accepts.
+fn accepted<'a>(schema: &'a Schema, part: &'a Json) -> BTreeSet<&'a str> {
+    let part = schema.resolve(part);
+    let mut types: BTreeSet<&str> = match part.get("type") {
+        Some(Json::String(only)) => BTreeSet::from([only.as_str()]),
+        Some(Json::Array(several)) => several.iter().filter_map(Json::as_str).collect(),
+        _ => BTreeSet::new(),
+    };
+    types.extend(branches(part).flat_map(|branch| accepted(schema, branch)));
+    types
+}
+
+fn accepts(types: &BTreeSet<&str>, kind: &str) -> bool {
+    types.contains(kind) || (kind == "integer" && types.contains("number"))
+}
+
+fn takes_scalars(types: &BTreeSet<&str>) -> bool {
+    ["string", "number", "integer", "boolean"].iter().any(|kind| types.contains(kind))
+}
+
+fn kind_of(node: &Node) -> &'static str {
+    match &node.value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number { number, .. } => {
+            let whole = number.as_f64().is_some_and(|n| n.fract() == 0.0);
+            if whole { "integer" } else { "number" }
+        }
+        Value::String(_) => "string",
+        Value::Sequence(_) => "array",
+        Value::Mapping(_) => "object",
+    }
+}
+
+/// What a part of the schema accepts, in words: `a whole number`, `` `auto` ``, `a map`.
+pub(super) fn expected(schema: &Schema, part: &Json) -> Vec<String> {
+    let part = schema.resolve(part);
+    let mut words: Vec<String> = vec![];
+    let mut add = |word: String| {
+        if !words.contains(&word) {
+            words.push(word);
+        }
+    };
+    let choices = choices::allowed(schema, part);
+    if !choices.is_empty() {
+        choices.iter().for_each(|choice| add(format!("`{choice}`")));
+        return words;
+    }
+    if branches(part).next().is_some() {
+        branches(part).flat_map(|branch| expected(schema, branch)).for_each(add);
+        return words;
+    }
+    let form = part.get("pattern").and_then(Json::as_str).and_then(forms::find);
+    if let Some(form @ Form { amount: true, .. }) = form {
+        return vec![form.what.to_owned()];
+    }
+    for kind in accepted(schema, part) {
+        match (kind, form) {
+            ("string", Some(form)) if !form.words.is_empty() => {
+                form.words.iter().for_each(|word| add(format!("`{word}`")));
+            }
+            // The string is only there for an expression.
+            ("string", Some(form)) if form.what.is_empty() => {}
+            ("string", _) => add("a string".to_owned()),
+            ("integer", _) => add("a whole number".to_owned()),
+            ("number", _) => add("a number".to_owned()),
+            ("boolean", _) => add("`true` or `false`".to_owned()),
+            ("array", _) => add("a list".to_owned()),
+            ("object", _) => add("a map".to_owned()),
+            _ => {}
+        }
+    }
+    words
+}
+
+fn no_value(refused: &Refused<'_>, accepted: &BTreeSet<&str>, report: &mut Report<'_>) {
+    let Some(key) = refused.segments.last() else {
+        let diagnostic = Diagnostic::error(codes::NO_VALUE, "the file is empty");
+        return report.push(
+            diagnostic.at_place(report.value(&refused.at), "").note("`jobc init` writes one to begin with"),
+        );
+    };
+    let subject = place::subject(&refused.segments);
+    let at = if place::is_index(key) { report.value(&refused.at) } else { report.key(&refused.at) };
+    let diagnostic = Diagnostic::error(codes::NO_VALUE, format!("{subject} has no value")).at_place(at, "");
+    let or_none = if is_required(refused, key) { "" } else { ", or take the key out" };
+    let known = refused.schema.keys(&refused.segments);
+    report.push(if accepted.len() == 1 && accepted.contains("object") {
+        let what = match known {
+            [] => String::new(),
+            known => {
+                format!("; the keys known there are {}", suggest::list(known.iter().map(String::as_str)))
+            }
+        };
+        diagnostic.note(format!("indent what belongs to {subject} below it{or_none}{what}"))
+    } else {
+        let kinds = place::either(&expected(refused.schema, refused.part));
+        diagnostic.note(format!("write {kinds}{or_none}"))
+    });
+}
+
+/// Whether the map above must have the key.
+fn is_required(refused: &Refused<'_>, key: &str) -> bool {
+    let above = refused.schema.at(&refused.segments[..refused.segments.len() - 1]);
+    let required = above.map(|part| refused.schema.resolve(part)).and_then(|part| part.get("required"));
+    required.and_then(Json::as_array).is_some_and(|keys| keys.iter().any(|required| required == key))
+}
+
+/// Whether the place is the value of an environment variable: the one place where null and numbers have a meaning.
+fn is_env(refused: &Refused<'_>) -> bool {
+    let [.., map, _] = &refused.segments[..] else { return false };
+    map == "env" && accepted(refused.schema, refused.part).contains("null")
+}
+
+fn bool_in_env(refused: &Refused<'_>, value: bool, report: &mut Report<'_>) {
+    let subject = place::subject(&refused.segments);
+    let text = quoted(&value.to_string());
+    let diagnostic = Diagnostic::error(
+        codes::BOOL_IN_ENV,
+        format!("{subject} is a bool, and an environment variable holds text"),
+    )
+    .at_place(report.value(&refused.at), "")
+    .note("programs spell bools differently (`true`, `True`, `1`); write in quotes what yours reads");
+    report.push(report.rewrite(diagnostic, &refused.at, &text, Safety::Safe));
+}
+
+/// Adds what to write instead, where that can be known.
+fn advise(
+    diagnostic: Diagnostic,
+    refused: &Refused<'_>,
+    accepted: &BTreeSet<&str>,
+    free_text: bool,
+    report: &Report<'_>,
+) -> Diagnostic {
+    let at = &refused.at;
+    match &refused.node.value {
+        Value::Number { .. } | Value::Bool(_) if free_text => {
+            let text = quoted(&written(refused.node));
+            let diagnostic = diagnostic.note("in quotes it stays text, letter by letter");
+            report.rewrite(diagnostic, at, &text, Safety::Safe)
+        }
+        Value::String(text) if accepted.contains("boolean") => match text.to_ascii_lowercase().as_str() {
+            "yes" | "on" | "true" | "y" | "1" => report.rewrite(diagnostic, at, "true", Safety::Safe),
+            "no" | "off" | "false" | "n" | "0" => report.rewrite(diagnostic, at, "false", Safety::Safe),
+            _ => diagnostic,
+        },
+        Value::String(text)
+            if (accepted.contains("number") || accepted.contains("integer"))
+                && text.trim().parse::<f64>().is_ok() =>
+        {
+            report.rewrite(diagnostic, at, text.trim(), Safety::Safe)
+        }
+        Value::String(text) if accepted.contains("array") && !text.is_empty() => {
+            let list = format!("[{}]", report.string(text));
+            report.rewrite(diagnostic, at, &list, Safety::Safe)
+        }
+        Value::Mapping(_) if accepted.contains("array") => {
+            diagnostic.note("write a list, each item after `- `")
+        }
+        Value::Sequence(_) if refused.last() == "gpu" => {
+            diagnostic.note("write how many; which ones is decided where the job runs")
+        }
+        Value::Sequence(_) if refused.segments.first().is_some_and(|s| s == "params") => {
+            diagnostic.note("several values to try are a sweep: write them under `matrix`")
+        }
+        Value::Sequence(items) if accepted.contains("object") => {
+            list_for_map(diagnostic, refused, items, report)
+        }
+        _ if accepted.contains("object") && !accepted.contains("array") => indentation(diagnostic, refused),
+        _ => diagnostic,
+    }
+}
+
+/// `env: [A=1, B=2]` and Kubernetes' `env: [{name: A, value: 1}]` as a map.
+fn list_for_map(
+    diagnostic: Diagnostic,
+    refused: &Refused<'_>,
+    items: &[Node],
+    report: &Report<'_>,
+) -> Diagnostic {
+    let pair = |item: &Node| {
+        if let Some((name, value)) = item.as_str().and_then(|text| text.split_once('=')) {
+            return Some(format!("{}: {}", report.string(name), quoted(value)));
+        }
+        let name = item.get("name")?.as_str()?;
+        let value = written(item.get("value")?);
+        (item.entries().len() == 2).then(|| format!("{}: {}", report.string(name), quoted(&value)))
+    };
+    let pairs: Option<Vec<String>> = items.iter().map(pair).collect();
+    match pairs {
+        Some(pairs) if !pairs.is_empty() => {
+            report.rewrite(diagnostic, &refused.at, &format!("{{{}}}", pairs.join(", ")), Safety::Safe)
+        }
+        _ if refused.schema.keys(&refused.segments).is_empty() => {
+            diagnostic.note("write each under its name, without `-`: `NAME: …`")
+        }
+        _ if matches!(items, [only] if !only.entries().is_empty()) => {
+            diagnostic.note("take the `-` before its keys away")
+        }
+        _ => diagnostic,
+    }
+}
+
+/// A key of a role right under `roles`, and the like: it was meant one step deeper.
+fn indentation(diagnostic: Diagnostic, refused: &Refused<'_>) -> Diagnostic {
+    let [.., map, key] = &refused.segments[..] else { return diagnostic };
+    let keys = refused.schema.keys(&refused.segments);
+    if keys.iter().any(|known| known == key) {
+        diagnostic.note(format!(
+            "`{map}` holds names, and `{key}` is a key of what stands under a name; indent it below one"
+        ))
+    } else {
+        diagnostic
+    }
+}

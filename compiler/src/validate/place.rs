@@ -1,0 +1,143 @@
+//! Places in words: `in role \`train\``, `under \`resources.gpu\``.
+
+use jobc_schema::Pointer;
+
+use crate::document::{Document, Node};
+
+use super::schema::ANY;
+
+/// The segments of a pointer.
+pub(super) fn segments(at: &Pointer) -> Vec<String> {
+    at.segments().collect()
+}
+
+/// What a value is called in a sentence: its key, or its number in a list.
+pub(super) fn subject(segments: &[String]) -> String {
+    match segments {
+        [] => "the file".to_owned(),
+        [.., list, index] if is_index(index) => match index.parse::<usize>() {
+            Ok(n) => format!("item {} of `{list}`", n + 1),
+            Err(_) => format!("`{index}`"),
+        },
+        [.., key] => format!("`{key}`"),
+    }
+}
+
+/// Where a map stands: ` in role \`train\`` and the like, after what is wrong in it; empty at the top.
+pub(super) fn within(segments: &[String]) -> String {
+    match segments {
+        [] => " at the top level".to_owned(),
+        [roles, role] if roles == "roles" => format!(" in role `{role}`"),
+        [roles, role, rest @ ..] if roles == "roles" => format!(" in `{}` of role `{role}`", dotted(rest)),
+        [targets, target] if targets == "targets" => format!(" in target `{target}`"),
+        [targets, target, rest @ ..] if targets == "targets" => {
+            format!(" in `{}` of target `{target}`", dotted(rest))
+        }
+        _ => format!(" in `{}`", dotted(segments)),
+    }
+}
+
+/// `resources.gpu`, `copy[0]`.
+pub(super) fn dotted(segments: &[String]) -> String {
+    let mut text = String::new();
+    for segment in segments {
+        if is_index(segment) {
+            text = format!("{text}[{segment}]");
+        } else {
+            if !text.is_empty() {
+                text.push('.');
+            }
+            text.push_str(segment);
+        }
+    }
+    text
+}
+
+/// Whether a segment is a list's index; no name of ours is made of digits alone.
+pub(super) fn is_index(segment: &str) -> bool {
+    !segment.is_empty() && segment.bytes().all(|b| b.is_ascii_digit())
+}
+
+/// The way from one map to another, as steps up and steps down.
+pub(super) struct Way {
+    /// Steps up from the map where the key stands.
+    pub(super) up: usize,
+    /// Steps down from there.
+    pub(super) down: usize,
+    /// The other map, with names filled in where they are known.
+    target: Vec<String>,
+}
+
+impl Way {
+    /// The way from `place` to the level `path`, whose [`super::schema::ANY`] steps take the place's own names
+    /// as long as both go the same way.
+    pub(super) fn between(place: &[String], path: &[String]) -> Self {
+        let common = place.iter().zip(path).take_while(|(s, known)| s == known || *known == ANY).count();
+        let target = place[..common].iter().chain(&path[common..]).cloned().collect();
+        Self { up: place.len() - common, down: path.len() - common, target }
+    }
+
+    /// How far it is; up is nearer than down, since what is written too deep is the commoner slip, and from the
+    /// top the roles are nearest, since they hold most of what people forget to indent.
+    pub(super) fn length(&self) -> usize {
+        let below = &self.target[self.target.len() - self.down..];
+        let down: usize = below.iter().map(|step| if step == ANY { 1 } else { 2 }).sum();
+        let from_top = self.up == 0 && below.first().is_some_and(|step| step == "roles");
+        self.up + down - if from_top { 2 } else { 0 }
+    }
+
+    /// `under \`resources\``, `in role \`train\`, beside \`resources\``.
+    pub(super) fn words(&self, place: &[String], document: &Document) -> String {
+        let common = place.len() - self.up;
+        let target = fill_in(&self.target, document);
+        if self.down == 0 {
+            let beside = dotted(&place[common..=common]);
+            return match &target[..] {
+                [] => format!("at the top level, beside `{beside}`"),
+                [roles, role] if roles == "roles" => format!("in role `{role}`, beside `{beside}`"),
+                _ => format!("beside `{beside}`"),
+            };
+        }
+        let from = if self.up == 0 { common } else { 0 };
+        format!("under `{}`", dotted(&target[from..]))
+    }
+}
+
+/// Gives the steps that any name fits a name: the only one there is, or `<role>`.
+fn fill_in(path: &[String], document: &Document) -> Vec<String> {
+    let mut node: Option<&Node> = Some(&document.root);
+    let mut filled: Vec<String> = vec![];
+    for segment in path {
+        let name = if segment == ANY {
+            match node.map(Node::entries) {
+                Some([only]) => only.key.clone(),
+                _ => format!("<{}>", singular(filled.last().map_or("", String::as_str))),
+            }
+        } else {
+            segment.clone()
+        };
+        node = node.and_then(|node| node.get(&name));
+        filled.push(name);
+    }
+    filled
+}
+
+fn singular(map: &str) -> &str {
+    match map {
+        "roles" => "role",
+        "targets" => "target",
+        "ports" => "label",
+        "images" => "image",
+        "secrets" => "secret",
+        _ => "name",
+    }
+}
+
+/// Several words as a choice: `a, b or c`.
+pub(super) fn either(words: &[String]) -> String {
+    match words {
+        [] => "something else".to_owned(),
+        [only] => only.clone(),
+        [first @ .., last] => format!("{} or {last}", first.join(", ")),
+    }
+}

@@ -1,0 +1,149 @@
+//! Where the rules put what they find: places of one document, and a limit for each code.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jobc_schema::Pointer;
+
+use crate::diagnostic::{Code, Diagnostic, DocumentId, Place, Safety, Sink};
+use crate::document::{Document, Node, Part, Value};
+
+/// Findings of one code that are shown; a generated file repeats one mistake ten thousand times.
+pub(super) const SHOWN: usize = 100;
+
+/// The findings of one run over one document.
+pub(super) struct Report<'a> {
+    /// The document that is judged.
+    pub(super) document: &'a Document,
+    id: DocumentId,
+    json: bool,
+    sink: &'a mut Sink,
+    /// How many of each code were found, and the last of them.
+    found: BTreeMap<Code, (usize, Place)>,
+    refused: BTreeSet<Pointer>,
+}
+
+impl<'a> Report<'a> {
+    pub(super) fn new(document: &'a Document, id: DocumentId, sink: &'a mut Sink) -> Self {
+        Self { document, id, json: is_json(document), sink, found: BTreeMap::new(), refused: BTreeSet::new() }
+    }
+
+    /// The value at a path of this document.
+    pub(super) fn value(&self, pointer: &Pointer) -> Place {
+        Place::Path { document: self.id, pointer: pointer.clone(), part: Part::Value }
+    }
+
+    /// The key at a path of this document.
+    pub(super) fn key(&self, pointer: &Pointer) -> Place {
+        Place::Path { document: self.id, pointer: pointer.clone(), part: Part::Key }
+    }
+
+    /// Takes a finding; beyond [`SHOWN`] of a code it is only counted.
+    pub(super) fn push(&mut self, diagnostic: Diagnostic) {
+        let place =
+            diagnostic.labels.first().map_or(Place::Span(self.document.root.span), |l| l.place.clone());
+        let (count, last) = self.found.entry(diagnostic.code).or_insert((0, place.clone()));
+        *count += 1;
+        if *count <= SHOWN {
+            self.sink.push(diagnostic);
+        } else {
+            *last = place;
+        }
+    }
+
+    /// Whether findings of a code are only counted from now on.
+    pub(super) fn is_full(&self, code: Code) -> bool {
+        self.found.get(&code).is_some_and(|(count, _)| *count >= SHOWN)
+    }
+
+    /// Counts a finding that nobody explained, because enough like it were.
+    pub(super) fn count(&mut self, code: Code, at: &Pointer) {
+        let place = self.value(at);
+        let (count, last) = self.found.entry(code).or_insert((SHOWN, place.clone()));
+        // What was found under other codes leaves this one short of its limit.
+        *count = SHOWN.max(*count) + 1;
+        *last = place;
+    }
+
+    /// Notes that a value was refused, so that no later rule refuses it again.
+    pub(super) fn refuse(&mut self, at: &Pointer) {
+        self.refused.insert(at.clone());
+    }
+
+    /// Whether a value was refused already.
+    pub(super) fn is_refused(&self, at: &Pointer) -> bool {
+        self.refused.contains(at)
+    }
+
+    /// Says how many findings were not shown.
+    pub(super) fn finish(self) {
+        for (code, (count, last)) in self.found {
+            if let Some(more) = count.checked_sub(SHOWN).filter(|more| *more > 0) {
+                let mistakes = if more == 1 { "mistake" } else { "mistakes" };
+                let message = format!("{more} more {mistakes} of this kind ({}) not shown", code.title());
+                self.sink.push(Diagnostic::error(code, message).at_place(last, "the last of them"));
+            }
+        }
+    }
+
+    /// A string as this file writes it: in quotes where the file is JSON or the text needs them.
+    pub(super) fn string(&self, text: &str) -> String {
+        let plain = !self.json
+            && text.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '/')
+            && text.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_' | '/' | '.'))
+            && !reads_otherwise(text);
+        if plain { text.to_owned() } else { quoted(text) }
+    }
+
+    /// A fix that gives a key another name.
+    pub(super) fn rename(
+        &self,
+        diagnostic: Diagnostic,
+        at: &Pointer,
+        name: &str,
+        safety: Safety,
+    ) -> Diagnostic {
+        let text = if self.json { quoted(name) } else { self.string(name) };
+        diagnostic.fix(format!("write `{name}`"), self.key(at), text, safety)
+    }
+
+    /// A fix that puts another text in a value's place.
+    pub(super) fn rewrite(
+        &self,
+        diagnostic: Diagnostic,
+        at: &Pointer,
+        text: &str,
+        safety: Safety,
+    ) -> Diagnostic {
+        diagnostic.fix(format!("write `{text}`"), self.value(at), text, safety)
+    }
+}
+
+/// Whether the file is JSON: a flow map with keys in quotes.
+fn is_json(document: &Document) -> bool {
+    document.root.entries().first().is_some_and(|first| {
+        let quoted = (first.key_span.end - first.key_span.start) as usize == first.key.len() + 2;
+        quoted && document.root.span.start < first.key_span.start
+    })
+}
+
+/// A text in double quotes, as both YAML and JSON read it.
+pub(super) fn quoted(text: &str) -> String {
+    serde_json::Value::String(text.to_owned()).to_string()
+}
+
+/// Whether YAML would read a plain text as something else than itself.
+fn reads_otherwise(text: &str) -> bool {
+    let lower = text.to_ascii_lowercase();
+    matches!(lower.as_str(), "true" | "false" | "null" | "yes" | "no" | "on" | "off")
+        || text.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'.' | b'_' | b'-' | b'e'))
+}
+
+/// The value as the user wrote it, for a message; strings in their own letters.
+pub(super) fn written(node: &Node) -> String {
+    match &node.value {
+        Value::Number { text, .. } => text.clone(),
+        Value::String(text) => text.clone(),
+        Value::Bool(b) => b.to_string(),
+        _ => node.describe(),
+    }
+}

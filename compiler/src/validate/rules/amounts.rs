@@ -1,0 +1,60 @@
+//! Amounts that are written well and still say nothing: `0.3KiB`, `99999999d`, `0.0001` CPUs.
+
+use jobc_schema::Pointer;
+
+use crate::diagnostic::{Diagnostic, codes};
+use crate::document::{Node, Value};
+
+use super::super::forms::{BYTES, CPUS, DURATION};
+use super::super::report::{Report, written};
+use super::super::{amounts, expression, place};
+use super::below;
+
+/// The durations of a job.
+pub(super) fn job(root: &Node, report: &mut Report<'_>) {
+    for path in [&["timeout"][..], &["grace_period"], &["retry", "backoff"]] {
+        check(&Pointer::ROOT, root, path, DURATION, report);
+    }
+}
+
+/// The amounts and durations of a role.
+pub(super) fn role(at: &Pointer, role: &Node, report: &mut Report<'_>) {
+    for path in [&["timeout"][..], &["grace_period"], &["retry", "backoff"]] {
+        check(at, role, path, DURATION, report);
+    }
+    for key in ["delay", "every", "try_timeout", "timeout"] {
+        check(at, role, &["ready", key], DURATION, report);
+    }
+    check(at, role, &["resources", "cpu"], CPUS, report);
+    for path in [&["memory"][..], &["shm"], &["disk"], &["gpu", "memory"], &["gpu", "share", "memory"]] {
+        let path: Vec<&str> = std::iter::once("resources").chain(path.iter().copied()).collect();
+        check(at, role, &path, BYTES, report);
+    }
+    if let Some(resources) = role.get("resources") {
+        let at = at.key("resources");
+        for (_, entry) in below(resources, &at, "hugepages") {
+            check(&at, resources, &["hugepages", &entry.key], BYTES, report);
+        }
+    }
+}
+
+/// Checks one amount, where it is there and nothing was said about it.
+pub(super) fn check(at: &Pointer, node: &Node, path: &[&str], form: &str, report: &mut Report<'_>) {
+    let Some(node) = path.iter().try_fold(node, |node, key| node.get(key)) else { return };
+    if !matches!(node.value, Value::String(_) | Value::Number { .. }) {
+        return;
+    }
+    let text = written(node);
+    if expression::has(&text) {
+        return;
+    }
+    let Err(error) = amounts::parse(form, &text) else { return };
+    let at = at.keys(path.iter().copied());
+    if report.is_refused(&at) {
+        return;
+    }
+    let subject = place::subject(&place::segments(&at));
+    let (wrong, instead) = error.0.split_once("; ").unwrap_or((&error.0, ""));
+    let diagnostic = Diagnostic::error(codes::BAD_AMOUNT, format!("{subject}: {wrong}"));
+    report.push(diagnostic.at_place(report.value(&at), "").note(instead));
+}

@@ -1,0 +1,77 @@
+//! Which keys of an image block go together.
+
+use jobc_schema::Pointer;
+
+use crate::diagnostic::{Diagnostic, codes};
+use crate::document::{Node, Value};
+
+use super::super::place;
+use super::super::report::Report;
+use super::one_of::exactly_one;
+use super::present;
+
+/// What `steps` takes over.
+const BUILD: &[&str] = &["apt", "conda", "python", "copy", "run"];
+
+/// Checks the `image` of a job or a role.
+pub(super) fn check(at: &Pointer, owner: &Node, report: &mut Report<'_>) {
+    if let Some(image) = owner.get("image") {
+        block(&at.key("image"), image, report);
+    }
+}
+
+/// Checks an image block; a reference has nothing to check.
+pub(super) fn block(at: &Pointer, image: &Node, report: &mut Report<'_>) {
+    let Value::Mapping(entries) = &image.value else { return };
+    let chosen = present(image, &["from", "use", "dockerfile"]);
+    if chosen.len() != 1 {
+        let what = "what the image is: built on another, one of `images`, or from a Dockerfile of yours";
+        return exactly_one(report, at, image, &["from", "use", "dockerfile"], what);
+    }
+    let others: Vec<&str> = entries.iter().map(|e| e.key.as_str()).filter(|k| *k != chosen[0]).collect();
+    match chosen[0] {
+        "use" => {
+            let why = "`use` picks a named image as it is; what differs belongs into an image of its own under `images`";
+            apart(report, at, "use", &others, why);
+        }
+        "dockerfile" => {
+            let stray: Vec<&str> =
+                others.into_iter().filter(|key| !["context", "target", "args"].contains(key)).collect();
+            let why = "only `context`, `target` and `args` go with a Dockerfile; the rest belongs into the file itself";
+            apart(report, at, "dockerfile", &stray, why);
+        }
+        _ => {
+            let stray = present(image, &["target"]);
+            apart(report, at, "from", &stray, "`target` picks a stage of a `dockerfile`");
+        }
+    }
+    if image.get("steps").is_some() {
+        let stray = present(image, BUILD);
+        let why = "`steps` gives the order itself; write these as steps: `- apt: [git]`";
+        apart(report, at, "steps", &stray, why);
+    }
+    for (index, step) in image.get("steps").map_or(&[][..], Node::items).iter().enumerate() {
+        let keys = ["apt", "conda", "python", "copy", "run", "env", "workdir", "user"];
+        exactly_one(
+            report,
+            &at.key("steps").index(index),
+            step,
+            &keys,
+            "what the step does; write another step for another",
+        );
+    }
+}
+
+/// Reports keys that do not go with one.
+fn apart(report: &mut Report<'_>, at: &Pointer, key: &str, stray: &[&str], why: &str) {
+    let [first, rest @ ..] = stray else { return };
+    let names: Vec<String> = stray.iter().map(|key| format!("`{key}`")).collect();
+    let (go, within) = (if rest.is_empty() { "does" } else { "do" }, place::within(&place::segments(at)));
+    let message = format!("{} {go} not go with `{key}`{within}", names.join(", "));
+    let mut diagnostic =
+        Diagnostic::error(codes::IMAGE_KEYS, message).at_place(report.key(&at.key(first)), "");
+    for other in rest {
+        diagnostic = diagnostic.at_place(report.key(&at.key(other)), "");
+    }
+    report.push(diagnostic.at_place(report.key(&at.key(key)), "beside this").note(why));
+}

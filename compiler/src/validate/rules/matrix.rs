@@ -1,0 +1,38 @@
+//! The two forms of `matrix` do not mix: axes alone, or `axes` with rules beside it.
+
+use jobc_schema::Pointer;
+
+use crate::diagnostic::{Diagnostic, codes};
+use crate::document::Node;
+
+use super::super::report::Report;
+use super::present;
+
+const RULES: &[&str] = &["axes", "include", "exclude", "max_parallel"];
+
+/// Checks `matrix`.
+pub(super) fn check(root: &Node, report: &mut Report<'_>) {
+    let Some(matrix) = root.get("matrix") else { return };
+    let at = Pointer::ROOT.key("matrix");
+    let rules = present(matrix, RULES);
+    let Some(rule) = rules.first() else { return };
+    let stray = matrix.entries().iter().filter(|entry| !RULES.contains(&entry.key.as_str()));
+    let mut strays = false;
+    for axis in stray {
+        strays = true;
+        let axis = &axis.key;
+        report.push(
+            Diagnostic::error(codes::MATRIX_MIXED, format!("the axis `{axis}` stands beside `{rule}`"))
+                .at_place(report.key(&at.key(axis)), "")
+                .at_place(report.key(&at.key(rule)), "this is not an axis")
+                .note("with rules beside them the axes stand under `axes`: `matrix: {axes: {lr: [0.1]}, max_parallel: 2}`"),
+        );
+    }
+    if !strays && matrix.get("axes").is_none() {
+        report.push(
+            Diagnostic::error(codes::MISSING_KEY, "`axes` is missing in `matrix`")
+                .at_place(report.key(&at.key(rule)), "")
+                .note("write for example `matrix: {axes: {lr: [0.1, 0.01]}, max_parallel: 2}`"),
+        );
+    }
+}

@@ -1,0 +1,62 @@
+//! Maps of which exactly one key of some must be written.
+
+use jobc_schema::Pointer;
+
+use crate::diagnostic::{Diagnostic, codes};
+use crate::document::{Node, Value};
+
+use super::super::place;
+use super::super::report::Report;
+use super::{below, exclude, present};
+
+/// Where a secret comes from.
+pub(super) fn secrets(root: &Node, report: &mut Report<'_>) {
+    for (at, entry) in below(root, &Pointer::ROOT, "secrets") {
+        let what = "where the secret comes from when the job starts";
+        exactly_one(report, &at, &entry.value, &["env", "file", "store"], what);
+    }
+}
+
+/// What makes a role ready, where its files come from, and what a slice of a GPU is.
+pub(super) fn role(at: &Pointer, role: &Node, report: &mut Report<'_>) {
+    if let Some(ready) = role.get("ready") {
+        let what = "what shows that an instance is ready";
+        exactly_one(report, &at.key("ready"), ready, &["port", "http", "exec", "log"], what);
+    }
+    for (at, entry) in below(role, at, "files") {
+        let what = "where the file's text comes from";
+        exactly_one(report, &at, &entry.value, &["content", "from", "secret"], what);
+    }
+    let share = role.get("resources").and_then(|r| r.get("gpu")).and_then(|g| g.get("share"));
+    if let Some(share) = share
+        && share.get("profile").is_some()
+    {
+        let others = present(share, &["memory", "cores"]);
+        if !others.is_empty() {
+            let keys: Vec<&str> = std::iter::once("profile").chain(others).collect();
+            let why = "a MIG profile says how much memory and how many cores a slice has";
+            exclude(report, &at.keys(["resources", "gpu", "share"]), &keys, why);
+        }
+    }
+}
+
+/// Reports a map that has none or several of some keys; what is no map was reported before.
+pub(super) fn exactly_one(report: &mut Report<'_>, at: &Pointer, node: &Node, keys: &[&str], what: &str) {
+    if !matches!(node.value, Value::Mapping(_)) {
+        return;
+    }
+    match &present(node, keys)[..] {
+        [_] => {}
+        [] => {
+            let names: Vec<String> = keys.iter().map(|key| format!("`{key}`")).collect();
+            let within = place::within(&place::segments(at));
+            let message = format!("one of {} is needed{within}", place::either(&names));
+            report.push(
+                Diagnostic::error(codes::ONE_NEEDED, message)
+                    .at_place(report.key(at), "")
+                    .note(format!("it says {what}")),
+            );
+        }
+        several => exclude(report, at, several, &format!("exactly one of them says {what}")),
+    }
+}

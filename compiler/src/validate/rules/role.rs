@@ -1,0 +1,45 @@
+//! How `run`, `args`, `shell` and `setup` of a role go together.
+
+use jobc_schema::Pointer;
+
+use crate::diagnostic::{Diagnostic, codes};
+use crate::document::{Node, Value};
+
+use super::super::report::Report;
+use super::exclude;
+
+/// Checks what a role runs.
+pub(super) fn check(at: &Pointer, role: &Node, report: &mut Report<'_>) {
+    let run = role.get("run");
+    if run.is_some() && role.get("args").is_some() {
+        let why = "`args` keeps the image's ENTRYPOINT and `run` replaces it; write the arguments into `run`";
+        exclude(report, at, &["run", "args"], why);
+    }
+    // A template may bring what is absent here.
+    if role.get("uses").is_some() {
+        return;
+    }
+    let setup = role.get("setup");
+    if setup.is_some() && run.is_none() {
+        report.push(
+            Diagnostic::error(codes::NO_SCRIPT, "`setup` has no `run` to go before")
+                .at_place(report.key(&at.key("setup")), "")
+                .note("what the image itself starts cannot be preceded; write its command as `run`"),
+        );
+    }
+    if role.get("shell").is_none() || setup.is_some() {
+        return;
+    }
+    let why = match run.map(|run| &run.value) {
+        Some(Value::Sequence(_)) => {
+            "`run` is a list of arguments, which no shell sees; write it as a string to have a script"
+        }
+        None => "what the image itself starts is not run by it; write a `run`",
+        Some(_) => return,
+    };
+    report.push(
+        Diagnostic::error(codes::NO_SCRIPT, "`shell` has no script to run")
+            .at_place(report.key(&at.key("shell")), "")
+            .note(why),
+    );
+}

@@ -1,0 +1,25 @@
+//! `data` and `outputs` share one name space: expressions, targets and roles name them alike.
+
+use jobc_schema::Pointer;
+
+use crate::diagnostic::{Diagnostic, codes};
+use crate::document::Node;
+
+use super::super::report::Report;
+use super::below;
+
+/// Reports outputs that have the name of data.
+pub(super) fn names(root: &Node, report: &mut Report<'_>) {
+    for (at, entry) in below(root, &Pointer::ROOT, "outputs") {
+        let name = &entry.key;
+        let data = Pointer::ROOT.keys(["data", name]);
+        if root.get("data").is_some_and(|data| data.get(name).is_some()) {
+            report.push(
+                Diagnostic::error(codes::SHARED_NAME, format!("`{name}` is the name of data and of outputs"))
+                    .at_place(report.key(&at), "")
+                    .at_place(report.key(&data), "the data")
+                    .note("targets and roles pick both by name; give one of them another, or write one data with `writable: true`"),
+            );
+        }
+    }
+}

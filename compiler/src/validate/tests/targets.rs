@@ -1,0 +1,45 @@
+//! `targets.yaml`.
+
+use std::fmt::Write as _;
+
+use crate::diagnostic::{DocumentId, Sink};
+
+use super::{describe, read};
+
+/// Each file, and what is said about it.
+fn check(texts: &[&str]) -> String {
+    let mut out = String::new();
+    for text in texts {
+        let (sources, document) = read("targets.yaml", text);
+        let mut sink = Sink::new();
+        let targets = crate::validate::targets(&document, &mut sink);
+        assert_eq!(targets.is_some(), !sink.has_errors(), "{text}");
+        sink.locate(DocumentId::Targets, &document);
+        let _ = writeln!(out, "{}\n----", text.trim_end());
+        sink.finish().iter().for_each(|diagnostic| describe(&mut out, &sources, diagnostic));
+        if let Some(targets) = targets {
+            let _ = writeln!(out, "=> {}", serde_json::to_string(&targets).unwrap());
+        }
+        out.push('\n');
+    }
+    out
+}
+
+#[test]
+fn settings_of_places() {
+    insta::assert_snapshot!(check(&[
+        "version: 1\ndefault: [lab]\ntargets:\n  lab:\n    backends: [kubernetes]\n    kubernetes: {namespace: ml, queue: {kueue: q}}\n",
+        "version: 1\ntargets: {}\n",
+        "version: 1\ndefault: [lba, x, x]\ntargets: {lab: {backends: [kubernetes]}}\n",
+        "version: 1\ntargets: {lab: {backends: [k8s]}}\n",
+        "version: 1\ntargets: {lab: {backends: []}, Lab2: {}}\n",
+        "version: 1\ntargets: {lab: {backends: [oci], kubernetes: {namespace: ml}}}\n",
+        "version: 1\ntargets: {lab: {backends: [kubernetes], kubernetes: {queue: {kueue: a, volcano: b}}}}\n",
+        "version: 1\ntargets: {lab: {backends: [kubernetes], kubernetes: {storage: {a: {pvc: x, nfs: 'h:/y'}, b: {}, c: {sub_path: x}, d: {ephemeral: true}}}}}\n",
+        "version: 1\ntargets: {lab: {backends: [kubernetes], kubernetes: {nodeSelector: {a: b}, release: 1.34, kind: jobSet, ttl: 99999999d}}}\n",
+        "version: 1\ntargets: {lab: {backends: [kubernetes], namespace: ml}}\n",
+        "version: 1\ntargets: {lab: {backends: [kubernetes], kubernetes: {roles: {train: {node_selector: {a: 1}}}}}}\n",
+        "version: 1\ntargets: {lab: {backends: [openpai], openpai: {roles: {train: {sku_type: V100, pinned_cell: c, sku_num: 2.0}}}}}\n",
+        "version: 1\nx-mine: 1\ntargets: {lab: {backends: [kubernetes], kubernetes: {patches: [{kind: Job, patch: {a: 1.0}}]}}}\n",
+    ]));
+}

@@ -1,0 +1,106 @@
+//! Text that does not have the form its place asks for.
+
+use serde_json::Value as Json;
+
+use crate::diagnostic::{Diagnostic, Safety, codes};
+use crate::document::Value;
+
+use super::explain::Refused;
+use super::forms::{self, Form, WHOLE_EXPRESSION};
+use super::report::Report;
+use super::{amounts, choices, expression, kinds, names, place};
+
+/// Reports a string that does not match its pattern.
+pub(super) fn malformed(refused: &Refused<'_>, pattern: &str, report: &mut Report<'_>) {
+    let Value::String(text) = &refused.node.value else { return };
+    let Some(form) = forms::find(pattern) else { return };
+    let numeric = pattern == WHOLE_EXPRESSION || !form.words.is_empty();
+    // What is filled in later is judged then; a number can only be filled in whole.
+    if expression::is_whole(text) || (expression::has(text) && !numeric) {
+        return;
+    }
+    if amounts::is_amount(refused.part) {
+        amounts::refused(refused, text, report);
+    } else if numeric {
+        not_a_number(refused, text, form, report);
+    } else {
+        no_such_form(refused, text, form, report);
+    }
+}
+
+/// A string where a whole number is meant, or one of some words.
+fn not_a_number(refused: &Refused<'_>, text: &str, form: &Form, report: &mut Report<'_>) {
+    let subject = place::subject(&refused.segments);
+    let trimmed = text.trim();
+    let is_number = !trimmed.is_empty() && trimmed.bytes().all(|b| b.is_ascii_digit());
+    if !is_number && !form.words.is_empty() && !expression::has(text) {
+        let words: Vec<String> = form.words.iter().map(|word| (*word).to_owned()).collect();
+        return choices::report_word(refused, text, &words, report);
+    }
+    let kinds = place::either(&kinds::expected(refused.schema, refused.part));
+    let message = format!("{subject} must be {kinds}, not {}", refused.node.describe());
+    let mut diagnostic =
+        Diagnostic::error(codes::WRONG_KIND, message).at_place(report.value(&refused.at), "");
+    if is_number {
+        diagnostic = diagnostic.note("without the quotes it is a number");
+        let number = trimmed.trim_start_matches('0');
+        let number = if number.is_empty() { "0" } else { number };
+        diagnostic = report.rewrite(diagnostic, &refused.at, number, Safety::Safe);
+    } else if expression::has(text) {
+        diagnostic = diagnostic.note("an expression can only fill it in whole: `${{ params.n }}`");
+    }
+    report.push(diagnostic);
+}
+
+fn no_such_form(refused: &Refused<'_>, text: &str, form: &Form, report: &mut Report<'_>) {
+    let what = what(refused, form);
+    let shown = if text.is_empty() { "an empty string".to_owned() } else { format!("`{text}`") };
+    let mut diagnostic = Diagnostic::error(codes::MALFORMED, format!("{shown} is not {what}"))
+        .at_place(report.value(&refused.at), "")
+        .note(form.rule);
+    if let Some(better) = names::mended(text, form) {
+        diagnostic = report.rewrite(diagnostic, &refused.at, &report.string(&better), Safety::Unsafe);
+    } else if let Some(longest) = names::longest(form).filter(|longest| text.chars().count() > *longest) {
+        let count = text.chars().count();
+        diagnostic = diagnostic.note(format!("this has {count} characters, {} too many", count - longest));
+    } else if let Some(example) = example(refused).filter(|_| !form.rule.contains("such as")) {
+        diagnostic = diagnostic.note(format!("for example `{}: {example}`", refused.last()));
+    }
+    report.push(diagnostic);
+}
+
+/// What fits a form at this place; the same pattern serves several fields.
+fn what(refused: &Refused<'_>, form: &Form) -> String {
+    match refused.last() {
+        "compute_capability" => "a CUDA compute capability".to_owned(),
+        "cuda" => "a CUDA version".to_owned(),
+        "env" => "the name of an environment variable".to_owned(),
+        "jobset" => "a release of JobSet".to_owned(),
+        "trainer" => "a release of the Kubeflow Trainer".to_owned(),
+        _ => form.what.to_owned(),
+    }
+}
+
+/// The schema's own example of a place.
+pub(super) fn example(refused: &Refused<'_>) -> Option<String> {
+    let part = refused.schema.at(&refused.segments)?;
+    let examples = part.get("examples").or_else(|| refused.part.get("examples"))?.as_array()?;
+    // Of the kind that the user wrote, where there is one.
+    let alike = |example: &&Json| match refused.node.value {
+        Value::Sequence(_) => example.is_array(),
+        Value::Mapping(_) => example.is_object(),
+        _ => example.is_string(),
+    };
+    let example = examples.iter().find(alike).or(examples.first())?;
+    Some(match example {
+        Json::String(text) => text.clone(),
+        other => other.to_string(),
+    })
+}
+
+impl Refused<'_> {
+    /// The key, or the index, of the value.
+    pub(super) fn last(&self) -> &str {
+        self.segments.last().map_or("", String::as_str)
+    }
+}
