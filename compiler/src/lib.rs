@@ -5,6 +5,7 @@ pub mod backends;
 pub mod check;
 pub mod compile;
 pub mod diagnostic;
+pub mod dockerfile;
 pub mod document;
 pub mod emit;
 pub mod expand;

@@ -241,4 +241,16 @@ codes! {
     NO_SUCH_TARGET "J0501" "there is no such target";
 
     // ---- J06xx: a user's own Dockerfile ---------------------------------------------------------
+    DOCKERFILE_SYNTAX "J0601" "a Dockerfile cannot be read";
+    DOCKERFILE_STAGE "J0602" "a Dockerfile has no such stage";
+    DOCKERFILE_FROM "J0603" "a copy is made from something that is no stage";
+    DOCKERFILE_ARGUMENT "J0604" "a Dockerfile declares no such argument";
+    DOCKERFILE_VARIABLE "J0605" "the base image of a Dockerfile depends on a variable without a value";
+    DOCKERFILE_TAG "J0606" "the base image of a Dockerfile has no fixed version";
+    DOCKERFILE_SOURCE "J0607" "a file that a Dockerfile copies is not there";
+    DOCKERFILE_OUTSIDE "J0608" "a Dockerfile copies from outside its context";
+    DOCKERFILE_ADD "J0609" "a Dockerfile adds a file that may change";
+    DOCKERFILE_SECRET "J0610" "a Dockerfile keeps a secret in the image";
+    DOCKERFILE_EXEC "J0611" "a command in brackets is one string";
+    DOCKERFILE_MISSING "J0612" "there is no such Dockerfile";
 }
