@@ -5,6 +5,8 @@
 pub mod address;
 pub mod capability;
 pub mod command;
+pub mod limits;
+pub mod tasks;
 
 use camino::Utf8PathBuf;
 use jobc_schema::plan::JobPlan;
@@ -30,6 +32,12 @@ pub trait Backend: Sync {
     /// Whether it can express something for this job; the lower pass asks before it calls [`Backend::lower`] and
     /// reports what it cannot at the line that asked for it.
     fn support(&self, capability: Capability, job: &JobPlan) -> Support;
+
+    /// Whether it can express something where one place of the job asks for it; a backend whose answer depends on
+    /// the role or the volume that asks says so here, and the lower pass asks this one.
+    fn support_at(&self, capability: Capability, _place: &Pointer, job: &JobPlan) -> Support {
+        self.support(capability, job)
+    }
 
     /// Whether the job gives it anything to write; a job without built images has no Dockerfiles.
     fn applies(&self, _job: &JobPlan) -> bool {

@@ -10,3 +10,6 @@ pub mod kubernetes;
 pub mod oci;
 #[cfg(feature = "openpai")]
 pub mod openpai;
+
+#[cfg(all(test, any(feature = "oci", feature = "cgroup")))]
+mod fixture;

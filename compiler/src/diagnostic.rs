@@ -228,6 +228,12 @@ impl Sink {
         &self.diagnostics
     }
 
+    /// Keeps only some findings.
+    pub fn retain(&mut self, keep: impl Fn(&Diagnostic) -> bool) {
+        self.diagnostics.retain(|d| keep(d));
+        self.errors = self.diagnostics.iter().filter(|d| d.severity == Severity::Error).count();
+    }
+
     /// Moves all findings of another sink into this one.
     pub fn append(&mut self, other: Self) {
         self.errors += other.errors;

@@ -1,6 +1,6 @@
 //! The tree a parser makes: JSON's data model with a span for every key and every value.
 
-use jobc_schema::Pointer;
+use jobc_schema::{Pointer, Scalar};
 use serde_json::Value as Json;
 
 use crate::source::Span;
@@ -120,6 +120,18 @@ impl Node {
     /// The text of a string.
     pub fn as_str(&self) -> Option<&str> {
         if let Value::String(text) = &self.value { Some(text) } else { None }
+    }
+
+    /// The value as a scalar with its text; nothing for lists, maps and nothing.
+    pub fn to_scalar(&self) -> Option<Scalar> {
+        match &self.value {
+            Value::Bool(b) => Some(Scalar { value: Json::Bool(*b), text: b.to_string() }),
+            Value::Number { number, text } => {
+                Some(Scalar { value: Json::Number(number.clone()), text: text.clone() })
+            }
+            Value::String(text) => Some(Scalar::string(text.clone())),
+            Value::Null | Value::Sequence(_) | Value::Mapping(_) => None,
+        }
     }
 
     /// The value as plain JSON.

@@ -2,11 +2,16 @@
 
 pub mod backend;
 pub mod backends;
+pub mod check;
 pub mod diagnostic;
 pub mod document;
 pub mod emit;
+pub mod expand;
+pub mod expression;
 pub mod files;
 pub mod parse;
+
 pub mod source;
+pub mod stdlib;
 pub mod suggest;
 pub mod validate;

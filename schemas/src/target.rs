@@ -47,6 +47,10 @@ pub struct Target {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = [{"gpu_injection": "hook"}]))]
     pub oci: Option<OciTarget>,
+    /// Control group settings of a machine, for OCI bundles and control group files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("examples" = [{"cpuset": "0-7", "swap": "4GiB"}]))]
+    pub cgroup: Option<CgroupTarget>,
     /// Settings of Kubernetes manifests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = [{"namespace": "ml", "queue": {"kueue": "user-queue"}}]))]
@@ -103,6 +107,32 @@ pub struct OciTarget {
     #[serde(default)]
     #[schemars(extend("default" = "none", "examples" = ["cdi"]))]
     pub gpu_injection: GpuInjection,
+    /// Folders of the machine that provide the job's data and outputs, by their names, in place of the job's sources.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    #[schemars(extend("examples" = [{"imagenet": "/mnt/imagenet"}]))]
+    pub storage: IndexMap<String, String>,
+}
+
+/// Control group settings of a machine, which every task on it gets.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CgroupTarget {
+    /// The CPUs tasks may run on, as the kernel writes a list: `0-7,16`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = r"^[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*$"), extend("examples" = ["0-7,16"]))]
+    pub cpuset: Option<String>,
+    /// The memory nodes tasks may use, as the kernel writes a list.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = r"^[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*$"), extend("examples" = ["0"]))]
+    pub mems: Option<String>,
+    /// The weight of a task's disk traffic against others', from 10 to 1000 as OCI counts it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 10, max = 1000), extend("examples" = [100]))]
+    pub io_weight: Option<u16>,
+    /// Swap a task may use besides its memory; none unless written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("examples" = ["4GiB"]))]
+    pub swap: Option<crate::quantity::Bytes>,
 }
 
 /// What of the GPU set-up a bundle carries besides the NVIDIA environment variables.

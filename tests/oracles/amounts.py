@@ -47,8 +47,11 @@ def bundle(folder, plan):
 
 def group(folder, plan):
     def content(path):
-        file = folder / path
-        text = file.read_text().strip() if file.exists() else None
+        version, name = path.split("/")
+        texts = [file.read_text().strip() for file in (folder / version).rglob(name)]
+        for file in (folder / version).rglob("*.conf"):
+            texts += [line.partition("=")[2] for line in file.read_text().splitlines() if line.startswith(f"{name}=")]
+        text = texts[0] if len(texts) == 1 else None
         return int(text) if text and text.isdigit() else text
 
     for key, paths in (("memory_bytes", ("v2/memory.max", "v1/memory.limit_in_bytes", "systemd/MemoryMax")),

@@ -16,6 +16,8 @@ MAY_BE_IGNORED = {
     "DL3008": "a distribution's mirror drops old versions, so a pinned one stops building; a job may pin, need not",
     "DL3013": "packages from a requirements file are pinned there; a job may leave others to pip",
     "DL3002": "a job that asks for root gets root",
+    "DL3059": "one layer a step, so that a changed step does not repeat the ones before it",
+    "DL3066": "the job's author chose a user by name",
 }
 PRAGMA = re.compile(r"^\s*#\s*hadolint\s+(?:global\s+)?ignore\s*=\s*(.+)$", re.MULTILINE)
 

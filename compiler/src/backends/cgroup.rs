@@ -1,12 +1,24 @@
-//! Backend `cgroup`: cgroup v1 and v2 files and systemd properties, one set a task.
+//! Backend `cgroup`: the limits of each task as files of cgroup v2, files of cgroup v1, and systemd properties.
+//!
+//! `<role>-<i>/v2/<file>`, `<role>-<i>/v1/<controller>/<file>` and a drop-in below `<role>-<i>/systemd/`. The numbers
+//! are those of the bundle, from `backend::limits`; docs/cgroup.md has the table of fields and files.
 
-use jobc_schema::BackendName;
-use jobc_schema::plan::JobPlan;
+mod systemd;
+#[cfg(test)]
+mod tests;
+mod v1;
+mod v2;
 
-use crate::backend::{Backend, Capability, Context, File, Support};
+use camino::Utf8PathBuf;
+use jobc_schema::plan::{JobPlan, RolePlan};
+use jobc_schema::{BackendName, Pointer};
+
+use crate::backend::limits::{HugePageLimit, Limits, check_settings};
+use crate::backend::tasks::{Task, tasks};
+use crate::backend::{Backend, Capability, Content, Context, File, From, Origin, PartOf, Support};
 use crate::diagnostic::Sink;
 
-/// Writes cgroup v1 and v2 files and systemd properties, one set a task.
+/// Writes the limits of each task as the kernel and systemd take them.
 #[derive(Debug)]
 pub struct CgroupBackend;
 
@@ -16,14 +28,91 @@ impl Backend for CgroupBackend {
     }
 
     fn about(&self) -> &'static str {
-        "cgroup v1 and v2 files and systemd properties, one set a task"
+        "cgroup v2 and v1 files and systemd properties, one set a task"
     }
 
-    fn support(&self, _capability: Capability, _job: &JobPlan) -> Support {
-        Support::Full
+    /// Control groups express limits; all else of a job is for whoever starts the tasks.
+    fn support(&self, capability: Capability, _job: &JobPlan) -> Support {
+        use Capability as C;
+        match capability {
+            C::NoCpu | C::NoMemory | C::Pids | C::Hugepages => Support::Full,
+            _ => Support::Plan,
+        }
     }
 
-    fn lower(&self, _job: &JobPlan, _context: &Context<'_>, _sink: &mut Sink) -> Vec<File> {
-        vec![]
+    fn lower(&self, job: &JobPlan, context: &Context<'_>, sink: &mut Sink) -> Vec<File> {
+        let before = sink.error_count();
+        check_settings(job, sink);
+        let tasks = tasks(job, context, sink);
+        if sink.error_count() > before {
+            return vec![];
+        }
+        tasks.into_iter().flat_map(|task| task_files(job, task)).collect()
+    }
+}
+
+fn task_files(job: &JobPlan, task: Task<'_>) -> Vec<File> {
+    let limits = Limits::of(job, task.role);
+    let folder = Utf8PathBuf::from(task.name());
+    let settings = |version: &str, list: Vec<Setting>| {
+        let folder = folder.join(version);
+        list.into_iter().map(|setting| setting.file(&folder, task.role)).collect::<Vec<_>>()
+    };
+    let mut files = settings("v2", v2::files(&limits));
+    files.extend(settings("v1", v1::files(&limits)));
+    let unit = format!("systemd/jobc-{}-{}.scope.d/50-jobc.conf", job.name, task.name());
+    let mut drop_in = File::new(folder.join(unit), Content::Text(systemd::drop_in(&limits)));
+    drop_in.origins.push(Origin { part: PartOf::Line(1), from: From::Spec(task.role.at().key("resources")) });
+    files.push(drop_in);
+    files
+}
+
+/// What is written to one file of the kernel's, and who asked for it.
+struct Setting {
+    path: String,
+    text: String,
+    from: Asked,
+}
+
+/// Who asked for a setting.
+enum Asked {
+    /// A field of the role's resources.
+    Resource(Vec<String>),
+    /// A field of the target's `cgroup` settings.
+    Target(&'static str),
+    /// What every task gets.
+    Usual,
+}
+
+impl Setting {
+    fn of(resource: &str, path: &str, value: &impl ToString) -> Self {
+        let from = Asked::Resource(vec![resource.to_owned()]);
+        Self { path: path.to_owned(), text: value.to_string(), from }
+    }
+
+    fn of_page(page: &HugePageLimit, path: String) -> Self {
+        let from = Asked::Resource(vec!["hugepages".to_owned(), page.written.clone()]);
+        Self { path, text: page.bytes.to_string(), from }
+    }
+
+    fn of_target(setting: &'static str, path: &str, value: &impl ToString) -> Self {
+        Self { path: path.to_owned(), text: value.to_string(), from: Asked::Target(setting) }
+    }
+
+    fn usual(path: &str, text: String) -> Self {
+        Self { path: path.to_owned(), text, from: Asked::Usual }
+    }
+
+    fn file(self, folder: &Utf8PathBuf, role: &RolePlan) -> File {
+        let from = match self.from {
+            Asked::Resource(keys) => {
+                From::Spec(role.at().key("resources").keys(keys.iter().map(String::as_str)))
+            }
+            Asked::Target(key) => From::Target(Pointer::ROOT.keys(["cgroup", key])),
+            Asked::Usual => From::Default("the devices of every container"),
+        };
+        let mut file = File::new(folder.join(self.path), Content::Text(self.text + "\n"));
+        file.origins.push(Origin { part: PartOf::Line(1), from });
+        file
     }
 }

@@ -1,9 +1,27 @@
-//! Backend `dockerfile`: Dockerfiles of the images a job builds.
+//! Backend `dockerfile`: what builds the images of a job.
+//!
+//! For an image block `<image>/Dockerfile`, `<image>/Dockerfile.dockerignore` and `<image>/build.sh`; for a Dockerfile
+//! of the user's own only `<image>/build.sh`, since the file itself is left as it is. Docker reads an ignore file
+//! beside a Dockerfile only under the name `<Dockerfile>.dockerignore`; a `.dockerignore` counts in the context's
+//! root alone. `docs/dockerfile.md` gives the reasons for the order and form of the instructions.
 
+mod base;
+mod command;
+mod conda;
+mod ignore;
+mod python;
+mod requirements;
+mod shell;
+mod steps;
+#[cfg(test)]
+mod tests;
+mod user;
+
+use camino::Utf8PathBuf;
 use jobc_schema::BackendName;
-use jobc_schema::plan::JobPlan;
+use jobc_schema::plan::{ImagePlan, ImageSource, JobPlan};
 
-use crate::backend::{Backend, Capability, Context, File, Support};
+use crate::backend::{Backend, Capability, Content, Context, File, Support};
 use crate::diagnostic::Sink;
 
 /// Writes Dockerfiles of the images a job builds.
@@ -19,11 +37,107 @@ impl Backend for DockerfileBackend {
         "Dockerfiles of the images a job builds"
     }
 
-    fn support(&self, _capability: Capability, _job: &JobPlan) -> Support {
-        Support::Full
+    /// An image says nothing about where and how a job runs, so all of that stays with the plan.
+    fn support(&self, capability: Capability, _job: &JobPlan) -> Support {
+        match capability {
+            Capability::ImageBuild => Support::Full,
+            Capability::Needs(_)
+            | Capability::NeedsMin
+            | Capability::ReadyProbe
+            | Capability::ReadyLog
+            | Capability::ReadyKeep
+            | Capability::MinSucceeded
+            | Capability::MinFailed
+            | Capability::Retry(_)
+            | Capability::RetryExitCodes
+            | Capability::RetryBackoff
+            | Capability::JobTimeout
+            | Capability::RoleTimeout
+            | Capability::GangRequired
+            | Capability::GangMin
+            | Capability::Parallel
+            | Capability::MaxParallel
+            | Capability::Network(_)
+            | Capability::PublishHost
+            | Capability::PublishService
+            | Capability::Files
+            | Capability::FileIndex
+            | Capability::FileSecret
+            | Capability::EnvSecret
+            | Capability::SecretFromStarter
+            | Capability::SecretFromStore
+            | Capability::VolumePath
+            | Capability::VolumeNfs
+            | Capability::VolumeS3
+            | Capability::VolumePvc
+            | Capability::VolumeHttps
+            | Capability::VolumeGit
+            | Capability::VolumeTarget
+            | Capability::VolumeOptions
+            | Capability::NoCpu
+            | Capability::NoMemory
+            | Capability::Shm
+            | Capability::Disk
+            | Capability::Pids
+            | Capability::Hugepages
+            | Capability::Rdma
+            | Capability::Ulimits
+            | Capability::Gpu(_)
+            | Capability::GpuNone
+            | Capability::GpuModel
+            | Capability::GpuMemory
+            | Capability::GpuVersion
+            | Capability::GpuShare
+            | Capability::GpuProfile
+            | Capability::User
+            | Capability::Workdir
+            | Capability::ImageCommand
+            | Capability::Labels
+            | Capability::ReadOnlyRoot
+            | Capability::LinuxCapabilities
+            | Capability::Privileged
+            | Capability::ImageHost
+            | Capability::RegistryLogin
+            | Capability::Ssh
+            | Capability::GracePeriod => Support::Plan,
+        }
     }
 
-    fn lower(&self, _job: &JobPlan, _context: &Context<'_>, _sink: &mut Sink) -> Vec<File> {
-        vec![]
+    fn applies(&self, job: &JobPlan) -> bool {
+        job.images.values().any(|image| image.source.is_built())
+    }
+
+    fn lower(&self, job: &JobPlan, context: &Context<'_>, sink: &mut Sink) -> Vec<File> {
+        let mut files = Vec::new();
+        for (name, image) in &job.images {
+            lower_image(job, name, image, context, sink, &mut files);
+        }
+        files
+    }
+}
+
+fn lower_image(
+    job: &JobPlan,
+    name: &str,
+    image: &ImagePlan,
+    context: &Context<'_>,
+    sink: &mut Sink,
+    files: &mut Vec<File>,
+) {
+    let folder = Utf8PathBuf::from(name);
+    match &image.source {
+        ImageSource::Reference {} | ImageSource::Host {} => {}
+        ImageSource::Build { .. } => {
+            let built = steps::lower(job, name, image, context, sink);
+            let mut file = File::new(folder.join("Dockerfile"), Content::Dockerfile(built.dockerfile));
+            file.origins = built.origins;
+            files.push(file);
+            let ignored = ignore::rules(job, &built.copied, context);
+            files.push(File::new(folder.join("Dockerfile.dockerignore"), Content::Text(ignored)));
+            files.push(command::build_script(&folder, job, name, image, context, sink));
+        }
+        ImageSource::Dockerfile { .. } => {
+            files.push(command::build_script(&folder, job, name, image, context, sink));
+        }
     }
 }

@@ -1,10 +1,47 @@
-//! Backend `kubernetes`: Kubernetes manifests.
+//! Backend `kubernetes`: a Job, an Indexed Job with its Service, or a JobSet, with ConfigMaps and references to Secrets.
+//!
+//! Read `workload` first, then `job`, `jobset` and `pod`; `support` says what cannot be expressed and why, and
+//! `docs/kubernetes.md` says for users what becomes what.
 
-use jobc_schema::BackendName;
+mod address;
+mod affinity;
+mod cluster;
+mod command;
+mod config;
+mod env;
+mod gpu;
+mod job;
+mod jobset;
+mod metadata;
+mod names;
+mod object;
+mod order;
+mod origins;
+mod patch;
+mod pod;
+mod policy;
+mod probe;
+mod release;
+mod resources;
+mod secrets;
+mod security;
+mod service;
+mod settings;
+mod support;
+#[cfg(test)]
+mod tests;
+mod validity;
+mod volumes;
+mod workload;
+
 use jobc_schema::plan::JobPlan;
+use jobc_schema::{BackendName, Pointer};
 
 use crate::backend::{Backend, Capability, Context, File, Support};
 use crate::diagnostic::Sink;
+
+use cluster::Cluster;
+use object::Object;
 
 /// Writes Kubernetes manifests.
 #[derive(Debug)]
@@ -16,14 +53,31 @@ impl Backend for KubernetesBackend {
     }
 
     fn about(&self) -> &'static str {
-        "Kubernetes manifests"
+        "Kubernetes manifests: Job, Indexed Job or JobSet"
     }
 
-    fn support(&self, _capability: Capability, _job: &JobPlan) -> Support {
-        Support::Full
+    fn support(&self, capability: Capability, job: &JobPlan) -> Support {
+        support::support(capability, job)
     }
 
-    fn lower(&self, _job: &JobPlan, _context: &Context<'_>, _sink: &mut Sink) -> Vec<File> {
-        vec![]
+    fn support_at(&self, capability: Capability, place: &Pointer, job: &JobPlan) -> Support {
+        support::support_at(capability, place, job)
+    }
+
+    fn lower(&self, job: &JobPlan, context: &Context<'_>, sink: &mut Sink) -> Vec<File> {
+        let cluster = Cluster::new(job);
+        if !validity::check(&cluster, context.allow_lossy, sink) {
+            return vec![];
+        }
+        names::check(&cluster, sink);
+        let mut configs = config::configs(&cluster, sink);
+        let workload = workload::workload(&cluster, &configs, sink);
+        let mut objects: Vec<Object> = config::objects(&cluster, std::mem::take(&mut configs.maps));
+        objects.extend(service::services(&cluster));
+        objects.extend(workload);
+        patch::apply(job, &mut objects, sink);
+        let mut files = object::files(objects);
+        files.extend(secrets::script(job, &context.to_job));
+        files
     }
 }

@@ -1,9 +1,26 @@
-//! Backend `openpai`: an OpenPAI protocol v2 job.
+//! Backend `openpai`: one protocol v2 job for an OpenPAI cluster.
+//!
+//! The file satisfies the published schema (openpai-protocol) and what a rest-server checks (pai,
+//! `config/v2/protocol.js`), which differ; `docs/openpai.md` has the table of fields.
 
-use jobc_schema::BackendName;
-use jobc_schema::plan::JobPlan;
+mod extras;
+mod names;
+mod resources;
+mod role;
+mod script;
+mod shell;
+mod storage;
+mod support;
+#[cfg(test)]
+mod tests;
 
-use crate::backend::{Backend, Capability, Context, File, Support};
+use indexmap::IndexMap;
+use jobc_schema::plan::{JobPlan, SecretPlan};
+use jobc_schema::role::RetryScope;
+use jobc_schema::{BackendName, Pointer};
+use serde_json::{Map, Value, json};
+
+use crate::backend::{Backend, Capability, Content, Context, File, From, Origin, PartOf, Support};
 use crate::diagnostic::Sink;
 
 /// Writes an OpenPAI protocol v2 job.
@@ -16,14 +33,129 @@ impl Backend for OpenpaiBackend {
     }
 
     fn about(&self) -> &'static str {
-        "an OpenPAI protocol v2 job"
+        "An OpenPAI protocol v2 job"
     }
 
-    fn support(&self, _capability: Capability, _job: &JobPlan) -> Support {
-        Support::Full
+    fn support(&self, capability: Capability, job: &JobPlan) -> Support {
+        support::support(capability, job)
     }
 
-    fn lower(&self, _job: &JobPlan, _context: &Context<'_>, _sink: &mut Sink) -> Vec<File> {
-        vec![]
+    fn lower(&self, job: &JobPlan, context: &Context<'_>, sink: &mut Sink) -> Vec<File> {
+        names::check(job, sink);
+        let mut out = Lowering { job, context, sink, secrets: IndexMap::new(), origins: vec![] };
+        let yaml = out.job();
+        let mut file = File::new("job.yaml", Content::Yaml(yaml));
+        file.origins = out.origins;
+        vec![file]
+    }
+}
+
+/// A job on its way into the protocol.
+struct Lowering<'a> {
+    job: &'a JobPlan,
+    context: &'a Context<'a>,
+    sink: &'a mut Sink,
+    /// Secrets that were used, by the name the protocol calls them; the value is a placeholder.
+    secrets: IndexMap<String, String>,
+    origins: Vec<Origin>,
+}
+
+impl Lowering<'_> {
+    fn job(&mut self) -> Value {
+        let job = self.job;
+        let root = Pointer::ROOT;
+        let mut out = Map::new();
+        out.insert("protocolVersion".into(), 2.into());
+        out.insert("name".into(), job.name.clone().into());
+        self.origin(&root.key("name"), &root.key("name"));
+        out.insert("type".into(), "job".into());
+        if let Some(description) = &job.description {
+            out.insert("description".into(), description.clone().into());
+            self.origin(&root.key("description"), &root.key("description"));
+        }
+        let prerequisites = self.images();
+        let roles: Map<String, Value> =
+            job.roles.iter().map(|role| (names::role(&role.name), self.role(role))).collect();
+        let extras = self.extras();
+        out.insert("prerequisites".into(), prerequisites);
+        if !self.secrets.is_empty() {
+            out.insert("secrets".into(), json!(self.secrets));
+        }
+        let retries = job.roles.iter().filter(|role| role.retry.scope == RetryScope::Job);
+        if let Some(count) = retries.map(|role| role.retry.max).max().filter(|count| *count > 0) {
+            out.insert("jobRetryCount".into(), count.into());
+            self.origin(&root.key("jobRetryCount"), &root.key("retry"));
+        }
+        out.insert("taskRoles".into(), roles.into());
+        let settings = job.target.settings.openpai.as_ref();
+        if let Some(cluster) = settings.and_then(|settings| settings.virtual_cluster.as_ref()) {
+            out.insert("defaults".into(), json!({ "virtualCluster": cluster }));
+            self.target_origin(&root.keys(["defaults", "virtualCluster"]), "virtual_cluster");
+        }
+        out.insert("extras".into(), extras);
+        out.into()
+    }
+
+    /// One `dockerimage` prerequisite for each image that a role runs in.
+    fn images(&mut self) -> Value {
+        let job = self.job;
+        let mut items = Vec::new();
+        for (name, image) in &job.images {
+            if !job.roles.iter().any(|role| role.image == *name) {
+                continue;
+            }
+            let uri = match &job.target.settings.registry {
+                Some(registry) if image.source.is_built() => {
+                    format!("{}/{}", registry.trim_end_matches('/'), image.reference)
+                }
+                _ => image.reference.clone(),
+            };
+            let at = Pointer::ROOT.key("prerequisites").index(items.len());
+            self.origin(&at.key("uri"), &image.declared_at);
+            let mut item =
+                json!({"protocolVersion": 2, "name": names::image(name), "type": "dockerimage", "uri": uri});
+            if let Some((host, login)) = job.registries.get_key_value(registry_of(&uri)) {
+                let password = self.secret(&login.password_secret);
+                item["auth"] = json!({"username": login.username, "password": password, "registryuri": host});
+                self.origin(&at.key("auth"), &Pointer::ROOT.keys(["registries", host]));
+            }
+            items.push(item);
+        }
+        items.into()
+    }
+
+    /// Notes that a secret is used and tells what stands for its value.
+    fn secret(&mut self, name: &str) -> String {
+        let placeholder = match self.job.secrets.get(name) {
+            Some(SecretPlan::Env(variable)) => format!("${{env:{variable}}}"),
+            Some(SecretPlan::File(path)) => format!("${{file:{path}}}"),
+            Some(SecretPlan::Store { name, key }) => format!("${{store:{name}/{key}}}"),
+            None => format!("${{secret:{name}}}"),
+        };
+        let called = names::secret(name);
+        if self.secrets.insert(called.clone(), placeholder).is_none() {
+            let at = Pointer::ROOT.keys(["secrets", &called]);
+            self.origin(&at, &Pointer::ROOT.keys(["secrets", name]));
+        }
+        format!("<% $secrets.{called} %>")
+    }
+
+    /// Notes that a part of the output comes from a place of the job file.
+    fn origin(&mut self, part: &Pointer, spec: &Pointer) {
+        self.origins.push(Origin { part: PartOf::Pointer(part.clone()), from: From::Spec(spec.clone()) });
+    }
+
+    /// Notes that a part of the output comes from a setting of the target, below `openpai`.
+    fn target_origin(&mut self, part: &Pointer, setting: &str) {
+        let from = From::Target(Pointer::ROOT.keys(["openpai", setting]));
+        self.origins.push(Origin { part: PartOf::Pointer(part.clone()), from });
+    }
+}
+
+/// The registry an image comes from; Docker Hub where the reference names none.
+fn registry_of(reference: &str) -> &str {
+    match reference.split_once('/') {
+        Some((host, _)) if host.contains(['.', ':']) || host == "localhost" => host,
+        _ => "docker.io",
     }
 }

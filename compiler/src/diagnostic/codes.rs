@@ -55,7 +55,7 @@ macro_rules! codes {
 }
 
 codes! {
-    // ---- J00xx: parse -------------------------------------------------------------------------
+    // ---- J00xx: parse ---------------------------------------------------------------------------
     SYNTAX "J0001" "the text is not YAML or JSON";
     DUPLICATE_KEY "J0002" "a key stands twice in one map";
     TAB "J0003" "a tab stands where only spaces may";
@@ -75,7 +75,6 @@ codes! {
     SECOND_COLON "J0017" "a plain value holds `: `";
     NOT_JSON "J0018" "text from a shell or an abridged text is not JSON";
     JSON_SPELLING "J0019" "JSON spells this differently";
-
 
     // ---- J01xx: validate ----------------------------------------------------------------------
     UNKNOWN_KEY "J0101" "a key is not known where it stands";
@@ -97,23 +96,118 @@ codes! {
     MATRIX_MIXED "J0117" "axes stand beside the rules of a matrix";
     DUPLICATE_ITEM "J0118" "a list names something twice";
     SHARED_NAME "J0119" "data and outputs share a name";
-    UNKNOWN_TARGET "J0120" "`default` names a target that is not there";
+    UNKNOWN_DEFAULT "J0120" "`default` names a target that is not there";
     UNUSED_SETTINGS "J0121" "a target has settings for a backend it does not write";
+    FOREIGN_FILE "J0122" "the file is another tool's";
     MISMATCH "J0149" "a checked file does not fit the types";
 
+    // ---- J02xx: templates, parameters, resolve --------------------------------------------------
+    PARAM_UNKNOWN "J0201" "a parameter that the job does not have is given";
+    PARAM_MISSING "J0202" "a parameter has no value";
+    PARAM_TYPE "J0203" "a parameter's value is not of its type";
+    PARAM_RANGE "J0204" "a parameter's value is not allowed";
+    PARAM_RULES "J0205" "a parameter's rules do not fit together";
+    MATRIX_EMPTY "J0206" "a matrix has no combinations";
+    MATRIX_SIZE "J0207" "a matrix has too many combinations";
+    MATRIX_COMBINATION "J0208" "`include` or `exclude` does not fit the axes of a matrix";
+    MATRIX_OUTPUT "J0209" "two jobs of a matrix write to one place";
+    EXPRESSION_SYNTAX "J0210" "an expression cannot be read";
+    EXPRESSION_NAME "J0211" "a name in an expression is not defined";
+    EXPRESSION_PLACE "J0212" "an expression stands where its value cannot be known";
+    EXPRESSION_VALUE "J0213" "an expression has no value that fits";
+    SECRET_PLACE "J0214" "a secret stands where its value would be seen";
+    TEMPLATE_ABSENT "J0280" "there is no such template";
+    TEMPLATE_FORM "J0281" "a file is not a template";
+    TEMPLATE_PARAM "J0282" "a template has no such parameter";
+    TEMPLATE_VALUE "J0283" "a template does not take that value";
+    TEMPLATE_MISSING "J0284" "a template needs a value that is not given";
+    TEMPLATE_CYCLE "J0285" "templates use each other in a circle";
+    TEMPLATE_EXPRESSION "J0286" "an expression of a template cannot be filled";
+    TEMPLATE_KIND "J0287" "a template of another kind is used";
+    WITHOUT_USES "J0288" "`with` stands without `uses`";
 
-    // ---- J02xx: resolve -----------------------------------------------------------------------
-
-
-    // ---- J03xx: check (lints) -----------------------------------------------------------------
-
+    // ---- J03xx: check (lints) -------------------------------------------------------------------
+    ALLOW "J0300" "`x-jobc-allow` lists what is no code";
+    TORCHRUN_ALONE "J0301" "torchrun is not told of its other instances";
+    DDP_PROCESSES "J0302" "fewer processes start than are counted";
+    RANK_BY_HAND "J0303" "a variable of the rendezvous is set by hand";
+    LAUNCHER_DISAGREES "J0304" "torchrun's numbers disagree with the job";
+    THRESHOLD_IN_GANG "J0305" "a threshold splits instances that work as one";
+    RETRY_ONE_RANK "J0306" "one rank is tried again without the others";
+    SHM_OVER_MEMORY "J0310" "there is more shared memory than memory";
+    NO_SHM "J0311" "a GPU role states no shared memory";
+    LITTLE_MEMORY "J0312" "there is too little memory to start";
+    FEW_PIDS "J0313" "there are too few processes to start";
+    MANY_CPUS "J0314" "there are more CPUs than machines have";
+    GPU_WITHOUT_MEMORY "J0315" "a GPU role states no memory";
+    TIMEOUT_UNDER_GRACE "J0316" "a timeout is shorter than the grace period";
+    SHARED_WRITE "J0317" "several instances write the same data";
+    IMAGE_CUDA "J0320" "the image's CUDA is older than asked for";
+    DRIVER_FOR_CUDA "J0321" "a driver is too old for a CUDA version";
+    TARGET_DRIVER "J0322" "the target's driver is older than asked for";
+    CUDA_FOR_CARD "J0323" "a CUDA version does not build for the card";
+    UNKNOWN_MODEL "J0324" "a GPU model is not known";
+    CARD_TOO_SMALL "J0325" "more is asked of a card than it has";
+    MIG_PROFILE "J0326" "a MIG profile does not fit the card";
+    TARGET_MODELS "J0327" "none of the target's cards will do";
+    IDLE_GPU_IMAGE "J0328" "an image for GPUs runs without one";
+    CPU_IMAGE "J0329" "an image cannot use the GPUs asked for";
+    HOST_PORT_SHARED "J0330" "instances share a port of the host";
+    HOST_PORT_TWICE "J0331" "two roles share a port of the host";
+    SECRET_WRITTEN_OUT "J0332" "a value that looks like a secret is written out";
+    MUTABLE_TAG "J0333" "an image's content changes under its name";
+    UNPINNED_PACKAGE "J0334" "a package has no fixed version";
+    UNUSED_PARAM "J0335" "a parameter is used nowhere";
+    UNUSED_SECRET "J0336" "a secret is used nowhere";
+    UNUSED_DATA "J0337" "data that no role sees";
+    UNUSED_IMAGE "J0338" "an image that no role runs in";
+    UNUSED_REGISTRY "J0339" "a registry that no image comes from";
+    UNUSED_ARG "J0340" "a build argument is used nowhere";
+    THRESHOLD_TOO_HIGH "J0341" "a threshold can never be reached";
+    NEEDS_ENDLESS "J0342" "a role waits for the end of one that never ends";
+    JOB_NEVER_ENDS "J0343" "nothing ends the job when its work is done";
+    ENDS_IN_BACKGROUND "J0344" "a script ends while its program runs";
+    SUDO "J0345" "sudo where no privileges can be had";
 
     // ---- J04xx: lower, what a backend cannot express --------------------------------------------
+    REFUSED "J0401" "a backend cannot express what the job asks for";
+    LOSSY "J0402" "a backend cannot express what the job asks for exactly";
+    DROPPED "J0403" "a backend leaves out what the job asks for";
+    SKIPPED "J0404" "a built-in target was skipped";
+    NOT_BUILT_IN "J0405" "this jobc was built without the backend";
+    KUBERNETES_NAME "J0410" "a name derived for Kubernetes is too long or begins with a digit";
+    KUBERNETES_KIND "J0411" "the target's kind of object cannot hold the job";
+    KUBERNETES_RELEASE "J0412" "the target's release is too old for what the job needs";
+    KUBERNETES_RANK "J0413" "a rank that no shell can work out";
+    KUBERNETES_SETTING "J0414" "a Kubernetes setting of the target is wrong";
+    KUBERNETES_SIZE "J0415" "something is larger than Kubernetes takes";
+    KUBERNETES_REGISTRY "J0416" "the cluster cannot pull an image that is built here";
+    KUBERNETES_LEFT_OUT "J0417" "a variable or file of jobc's is left out because it does not fit";
+    KUBERNETES_LABEL "J0418" "a label that Kubernetes does not take";
+    KUBERNETES_VOLUME_SECRET "J0419" "a volume's secret that Kubernetes does not use";
+    TOO_MANY_TASKS "J0430" "more tasks than files are written for";
+    PORT_ABOVE_RANGE "J0431" "a port of an instance would be above 65535";
+    UNKNOWN_LINUX_CAPABILITY "J0432" "no Linux capability has that name";
+    GPU_NOT_INJECTED "J0433" "the chosen GPU injection does not serve these GPUs";
+    KERNEL_LIST "J0434" "a list of CPUs or memory nodes the kernel would refuse";
+    INSIDE_READ_ONLY "J0435" "something is mounted inside a read-only volume";
+    BUILD_NO_APT "J0450" "`apt` is asked for on a base image without apt";
+    BUILD_FILE_MISSING "J0451" "a file that the build needs is not there";
+    BUILD_PYTHON_VERSION "J0452" "the base image has another Python than the job asks for";
+    BUILD_NO_PYTHON "J0453" "Python is asked for on a base image that cannot get one";
+    BUILD_NO_CONDA "J0454" "`conda` is asked for on a base image without conda";
+    BUILD_LINE_BREAK "J0455" "a line of a Dockerfile cannot hold a line break";
+    BUILD_SECRET_STORE "J0456" "a build cannot read a secret of a store";
+    BUILD_OUTSIDE_CONTEXT "J0457" "a path is outside the build context";
+    PAI_SAME_NAME "J0470" "two names become one on OpenPAI";
+    PAI_ROUNDED "J0471" "OpenPAI counts in coarser units";
+    PAI_PORT "J0472" "OpenPAI chooses a port's number itself";
+    PAI_GANG "J0473" "OpenPAI retries tasks only where they need not start together";
+    PAI_CELL "J0474" "a role's hardware on OpenPAI is chosen twice";
+    PAI_STORAGE "J0475" "a storage of OpenPAI does not fit what it is to provide";
 
+    // ---- J05xx: targets and other input formats -------------------------------------------------
+    UNKNOWN_TARGET "J0501" "there is no such target";
 
-    // ---- J05xx: files, targets and other input formats -----------------------------------------
-
-
-    // ---- J06xx: a user's own Dockerfile --------------------------------------------------------
-
+    // ---- J06xx: a user's own Dockerfile ---------------------------------------------------------
 }

@@ -1,5 +1,266 @@
 //! Dockerfiles as data, and their text.
+//!
+//! The text needs nothing but the builder itself: there is no `# syntax=` line, which would fetch a frontend from a
+//! registry. `RUN <<EOF` is written only where one line cannot carry the command.
 
-/// A Dockerfile: its instructions in order.
+mod quote;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+use quote::{Dollar, argument, json_array, quoted, word};
+
+/// A Dockerfile: comments at its head, and its instructions in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Dockerfile {}
+pub struct Dockerfile {
+    /// Lines of comment above the first instruction, without `#`.
+    pub head: Vec<String>,
+    /// The instructions.
+    pub instructions: Vec<Instruction>,
+}
+
+/// One instruction and the comment above it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Instruction {
+    /// Lines of comment above the instruction, without `#`; one that begins with `hadolint` is a pragma.
+    pub comments: Vec<String>,
+    /// What it does.
+    pub kind: Kind,
+}
+
+/// What an instruction does.
+///
+/// Texts are plain: quoting and escaping are this module's matter. `$NAME` is a variable in `ENV`, `WORKDIR` and
+/// commands, and plain text everywhere else. Only commands may hold line breaks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// `FROM [--platform=…] image [AS alias]`.
+    From {
+        /// The platform.
+        platform: Option<String>,
+        /// The image's reference.
+        image: String,
+        /// The stage's name.
+        alias: Option<String>,
+    },
+    /// `ARG name[=default]`.
+    Arg {
+        /// Its name.
+        name: String,
+        /// Its value where the builder is given none.
+        default: Option<String>,
+    },
+    /// `ENV name="value" …`; a value sees variables of earlier instructions only.
+    Env(Vec<(String, String)>),
+    /// `LABEL name="value" …`.
+    Label(Vec<(String, String)>),
+    /// `SHELL ["program", …]`.
+    Shell(Vec<String>),
+    /// `RUN …`.
+    Run {
+        /// What is there only while the command runs.
+        mounts: Vec<Mount>,
+        /// The command.
+        command: Command,
+    },
+    /// `COPY …`.
+    Copy {
+        /// A stage or an image in place of the context.
+        from: Option<String>,
+        /// The owner of the copies.
+        chown: Option<String>,
+        /// The permission bits of the copies, in octal.
+        chmod: Option<String>,
+        /// What.
+        sources: Vec<String>,
+        /// Where to.
+        to: String,
+    },
+    /// `WORKDIR path`.
+    Workdir(String),
+    /// `USER name`.
+    User(String),
+    /// `EXPOSE port …`.
+    Expose(Vec<String>),
+    /// `ENTRYPOINT ["program", …]`.
+    Entrypoint(Vec<String>),
+    /// `CMD ["argument", …]`.
+    Cmd(Vec<String>),
+}
+
+/// Something that is there only while a command of a build runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Mount {
+    /// A folder kept from build to build.
+    Cache {
+        /// Where.
+        target: String,
+        /// Whether builds use it one after another, as apt's folders need.
+        locked: bool,
+    },
+    /// A secret, at `/run/secrets/ID`.
+    Secret {
+        /// Its name at the builder.
+        id: String,
+    },
+}
+
+/// The command of `RUN`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// Lines of one shell command of our own, to be joined by `\`; the second and later ones may be indented.
+    Lines(Vec<String>),
+    /// A script as somebody wrote it: on the line of `RUN` where that keeps its meaning, else as a here-document.
+    Script(String),
+    /// Arguments, without a shell.
+    Exec(Vec<String>),
+}
+
+impl Dockerfile {
+    /// Adds an instruction and tells its number.
+    pub fn push(&mut self, kind: Kind) -> usize {
+        self.push_with(kind, Vec::<String>::new())
+    }
+
+    /// Adds an instruction below lines of comment and tells its number.
+    pub fn push_with(&mut self, kind: Kind, comments: impl IntoIterator<Item = impl Into<String>>) -> usize {
+        let comments = comments.into_iter().map(Into::into).collect();
+        self.instructions.push(Instruction { comments, kind });
+        self.instructions.len() - 1
+    }
+
+    /// The text, and the line, from 1, that each instruction begins on.
+    pub fn render(&self) -> (String, Vec<u32>) {
+        let mut text = String::new();
+        let mut line = 1;
+        let mut lines = Vec::with_capacity(self.instructions.len());
+        let mut write = |part: &str, line: &mut u32| {
+            text.push_str(part);
+            *line += u32::try_from(part.matches('\n').count()).unwrap_or(u32::MAX);
+        };
+        for comment in &self.head {
+            write(&comment_line(comment), &mut line);
+        }
+        let mut before: Option<(std::mem::Discriminant<Kind>, bool)> = None;
+        for instruction in &self.instructions {
+            let body = instruction.kind.to_string();
+            let large = body.contains('\n') || !instruction.comments.is_empty();
+            let kind = std::mem::discriminant(&instruction.kind);
+            // Small instructions of one kind stand together, everything else apart.
+            let apart = match before {
+                None => !self.head.is_empty(),
+                Some((kind_before, large_before)) => large || large_before || kind != kind_before,
+            };
+            if apart {
+                write("\n", &mut line);
+            }
+            for comment in &instruction.comments {
+                write(&comment_line(comment), &mut line);
+            }
+            lines.push(line);
+            write(&body, &mut line);
+            write("\n", &mut line);
+            before = Some((kind, large));
+        }
+        (text, lines)
+    }
+}
+
+impl fmt::Display for Dockerfile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.render().0)
+    }
+}
+
+/// A comment as lines of the file; line breaks in it make more comment lines, never instructions.
+fn comment_line(comment: &str) -> String {
+    let lines = comment.split(['\n', '\r']).map(|line| format!("# {line}").trim_end().to_owned() + "\n");
+    lines.collect()
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::From { platform, image, alias } => {
+                f.write_str("FROM ")?;
+                option(f, "platform", platform.as_deref())?;
+                f.write_str(image)?;
+                alias.as_ref().map_or(Ok(()), |alias| write!(f, " AS {alias}"))
+            }
+            Self::Arg { name, default: None } => write!(f, "ARG {name}"),
+            Self::Arg { name, default: Some(value) } => {
+                write!(f, "ARG {name}={}", quoted(value, Dollar::Text))
+            }
+            Self::Env(pairs) => write_pairs(f, "ENV", pairs, Dollar::Variable),
+            Self::Label(pairs) => write_pairs(f, "LABEL", pairs, Dollar::Text),
+            Self::Shell(argv) => write!(f, "SHELL {}", json_array(argv)),
+            Self::Run { mounts, command } => write_run(f, mounts, command),
+            Self::Copy { from, chown, chmod, sources, to } => {
+                f.write_str("COPY ")?;
+                option(f, "from", from.as_deref())?;
+                option(f, "chown", chown.as_deref())?;
+                option(f, "chmod", chmod.as_deref())?;
+                let paths: Vec<&str> = sources.iter().chain([to]).map(String::as_str).collect();
+                f.write_str(&quote::paths(&paths))
+            }
+            Self::Workdir(path) => write!(f, "WORKDIR {}", argument(path)),
+            Self::User(user) => write!(f, "USER {}", word(user)),
+            Self::Expose(ports) => write!(f, "EXPOSE {}", ports.join(" ")),
+            Self::Entrypoint(argv) => write!(f, "ENTRYPOINT {}", json_array(argv)),
+            Self::Cmd(argv) => write!(f, "CMD {}", json_array(argv)),
+        }
+    }
+}
+
+impl fmt::Display for Mount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cache { target, locked: false } => write!(f, "--mount=type=cache,target={target}"),
+            Self::Cache { target, locked: true } => {
+                write!(f, "--mount=type=cache,target={target},sharing=locked")
+            }
+            Self::Secret { id } => write!(f, "--mount=type=secret,id={id},required=true"),
+        }
+    }
+}
+
+fn option(f: &mut fmt::Formatter<'_>, name: &str, value: Option<&str>) -> fmt::Result {
+    value.map_or(Ok(()), |value| write!(f, "--{name}={} ", word(value)))
+}
+
+/// `ENV` and `LABEL`: one pair a line, aligned.
+fn write_pairs(
+    f: &mut fmt::Formatter<'_>,
+    keyword: &str,
+    pairs: &[(String, String)],
+    dollar: Dollar,
+) -> fmt::Result {
+    let indent = format!(" \\\n{:width$}", "", width = keyword.len() + 1);
+    let pairs: Vec<String> =
+        pairs.iter().map(|(name, value)| format!("{}={}", quote::key(name), quoted(value, dollar))).collect();
+    write!(f, "{keyword} {}", pairs.join(&indent))
+}
+
+const INDENT: &str = " \\\n    ";
+
+fn write_run(f: &mut fmt::Formatter<'_>, mounts: &[Mount], command: &Command) -> fmt::Result {
+    f.write_str("RUN ")?;
+    for (i, mount) in mounts.iter().enumerate() {
+        write!(f, "{}{mount}", if i == 0 { "" } else { INDENT })?;
+    }
+    let gap = if mounts.is_empty() { "" } else { INDENT };
+    match command {
+        Command::Lines(lines) => write!(f, "{gap}{}", lines.join(INDENT)),
+        Command::Exec(argv) => write!(f, "{gap}{}", json_array(argv)),
+        Command::Script(script) => {
+            if let Some(line) = quote::one_line(script) {
+                return write!(f, "{gap}{line}");
+            }
+            let (delimiter, body) = quote::here_document(script);
+            // Behind options the here-document must stay on their line for every reader to see it.
+            let gap = if mounts.is_empty() { "" } else { " " };
+            write!(f, "{gap}<<{delimiter}\n{body}{delimiter}")
+        }
+    }
+}

@@ -1,6 +1,7 @@
 //! What a schema cannot say, one idea a file; each rule looks at the document, so that it points at the very key.
 
 mod amounts;
+pub(super) mod foreign_file;
 mod image;
 mod lists;
 mod matrix;

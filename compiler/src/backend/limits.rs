@@ -1,0 +1,198 @@
+//! What the kernel holds a task to: the numbers that bundles and control group files share.
+
+use jobc_schema::Pointer;
+use jobc_schema::plan::{JobPlan, RolePlan};
+
+use crate::diagnostic::{Diagnostic, Place, Sink, codes};
+
+/// The usual length of a CPU period, in microseconds.
+const PERIOD: u64 = 100_000;
+
+/// The longest CPU period the kernel takes, in microseconds; it also wants a quota of at least 1,000.
+const LONGEST_PERIOD: u64 = 1_000_000;
+
+/// What the kernel holds a task to; what is absent is not limited.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// CPU time.
+    pub cpu: Option<CpuLimit>,
+    /// The CPUs it may run on, as the kernel writes a list.
+    pub cpuset: Option<String>,
+    /// The memory nodes it may use, as the kernel writes a list.
+    pub mems: Option<String>,
+    /// Memory.
+    pub memory: Option<MemoryLimit>,
+    /// Processes and threads.
+    pub pids: Option<u32>,
+    /// Memory in huge pages.
+    pub huge_pages: Vec<HugePageLimit>,
+    /// The weight of its disk traffic.
+    pub io: Option<IoWeight>,
+    /// Whether it may open every device of the machine, and not only [`DEVICES`].
+    pub all_devices: bool,
+}
+
+/// CPU time: at most `quota` in each `period`, and `shares` against others when CPUs are scarce.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CpuLimit {
+    /// Microseconds of CPU time in a period.
+    pub quota: u64,
+    /// Microseconds.
+    pub period: u64,
+    /// 1024 for a whole CPU, from 2 to 262,144: the scale of cgroup v1.
+    pub shares: u64,
+}
+
+/// Memory, and swap besides it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryLimit {
+    /// Bytes of memory.
+    pub bytes: u64,
+    /// Bytes of swap besides the memory.
+    pub swap: u64,
+}
+
+/// Memory in huge pages of one size.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HugePageLimit {
+    /// The size of a page as the kernel's file names spell it: `2MB` for 2 MiB.
+    pub size: String,
+    /// Bytes.
+    pub bytes: u64,
+    /// How the job file spells the size.
+    pub written: String,
+}
+
+/// The weight of disk traffic, from 10 to 1000: the scale of cgroup v1 and of OCI.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IoWeight(pub u16);
+
+/// A device that every task may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeviceRule {
+    /// `c` or `b`.
+    pub kind: char,
+    /// The major number; all where absent.
+    pub major: Option<u32>,
+    /// The minor number; all where absent.
+    pub minor: Option<u32>,
+    /// Of `r`, `w` and `m`, which is mknod(2).
+    pub access: &'static str,
+    /// What systemd calls it.
+    pub systemd: &'static str,
+}
+
+/// The devices a task may use, in the order of the rules; everything else is denied before.
+///
+/// The set that container runtimes allow by themselves: making any node, but using only those that every Linux has.
+/// GPUs and RDMA devices have numbers of the machine's own, so whoever runs a task allows them.
+pub const DEVICES: &[DeviceRule] = &[
+    device('c', None, None, "m", "char-*"),
+    device('b', None, None, "m", "block-*"),
+    device('c', Some(1), Some(3), "rwm", "/dev/null"),
+    device('c', Some(1), Some(5), "rwm", "/dev/zero"),
+    device('c', Some(1), Some(7), "rwm", "/dev/full"),
+    device('c', Some(1), Some(8), "rwm", "/dev/random"),
+    device('c', Some(1), Some(9), "rwm", "/dev/urandom"),
+    device('c', Some(5), Some(0), "rwm", "/dev/tty"),
+    device('c', Some(5), Some(1), "rwm", "/dev/console"),
+    device('c', Some(5), Some(2), "rwm", "/dev/ptmx"),
+    device('c', Some(136), None, "rwm", "char-pts"),
+];
+
+const fn device(
+    kind: char,
+    major: Option<u32>,
+    minor: Option<u32>,
+    access: &'static str,
+    systemd: &'static str,
+) -> DeviceRule {
+    DeviceRule { kind, major, minor, access, systemd }
+}
+
+impl CpuLimit {
+    /// The limit of so many thousandths of a CPU, exact to the microsecond.
+    ///
+    /// Below a hundredth of a CPU the usual period would make the quota smaller than the kernel takes, so the period is longer.
+    pub fn of(millis: u64) -> Self {
+        let period = if millis < 10 { LONGEST_PERIOD } else { PERIOD };
+        let quota = millis.saturating_mul(period / 1000);
+        let shares = (millis.saturating_mul(1024) / 1000).clamp(2, 262_144);
+        Self { quota, period, shares }
+    }
+
+    /// The weight that cgroup v2 has in place of shares, from 1 to 10,000.
+    ///
+    /// The linear formula of runc before 1.3.2 and crun before 1.23: the ends of one scale meet those of the other. Later
+    /// ones map 1,024 shares to a weight of 100 by a quadratic in the logarithm, and so give other weights for the same shares.
+    pub fn weight(self) -> u64 {
+        1 + (self.shares - 2) * 9_999 / 262_142
+    }
+}
+
+impl IoWeight {
+    /// The weight on the scale of cgroup v2's `io.weight`, from 1 to 10,000; the runtimes' own formula.
+    pub fn v2(self) -> u64 {
+        1 + (u64::from(self.0).max(10) - 10) * 9_999 / 990
+    }
+}
+
+impl Limits {
+    /// The limits of a role's tasks.
+    pub fn of(job: &JobPlan, role: &RolePlan) -> Self {
+        let resources = &role.resources;
+        let settings = job.target.settings.cgroup.clone().unwrap_or_default();
+        let swap = settings.swap.map_or(0, |bytes| bytes.0);
+        let huge_pages = resources.hugepages_bytes.iter().map(|(written, bytes)| HugePageLimit {
+            size: written.replace("iB", "B"),
+            bytes: *bytes,
+            written: written.clone(),
+        });
+        Self {
+            cpu: resources.cpu_millis.map(CpuLimit::of),
+            cpuset: settings.cpuset,
+            mems: settings.mems,
+            memory: resources.memory_bytes.map(|bytes| MemoryLimit { bytes, swap }),
+            pids: resources.pids,
+            huge_pages: huge_pages.collect(),
+            io: settings.io_weight.map(IoWeight),
+            all_devices: role.security.privileged,
+        }
+    }
+}
+
+/// Reports what is wrong with the target's `cgroup` settings.
+pub fn check_settings(job: &JobPlan, sink: &mut Sink) {
+    let Some(settings) = &job.target.settings.cgroup else { return };
+    let at = Pointer::ROOT.keys(["targets", &job.target.name, "cgroup"]);
+    for (key, list) in [("cpuset", &settings.cpuset), ("mems", &settings.mems)] {
+        if let Some(list) = list
+            && let Err(why) = check_list(list)
+        {
+            sink.push(
+                Diagnostic::error(
+                    codes::KERNEL_LIST,
+                    format!("`{list}` is not a list of numbers the kernel takes"),
+                )
+                .at_place(Place::target(&at.key(key)), why)
+                .note("write numbers and ranges in ascending order, such as `0-7,16`"),
+            );
+        }
+    }
+}
+
+/// Checks a list as the kernel reads it: `0-7,16`.
+fn check_list(written: &str) -> Result<(), String> {
+    for part in written.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        match (first.parse::<u16>(), last.parse::<u16>()) {
+            (Ok(first), Ok(last)) if first <= last => {}
+            (Ok(first), Ok(last)) => return Err(format!("the range runs backwards; write `{last}-{first}`")),
+            _ => return Err(format!("`{part}` is neither a number nor a range of numbers below 65536")),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,37 @@
+//! Files of the unified tree; Documentation/admin-guide/cgroup-v2.rst of the kernel.
+//!
+//! Devices have no file there: a program attached to the group decides, which the runtime makes from the bundle.
+
+use crate::backend::limits::Limits;
+
+use super::Setting;
+
+/// The files of a task's group.
+pub(super) fn files(limits: &Limits) -> Vec<Setting> {
+    let mut list = vec![];
+    if let Some(cpu) = limits.cpu {
+        list.push(Setting::of("cpu", "cpu.max", &format!("{} {}", cpu.quota, cpu.period)));
+        list.push(Setting::of("cpu", "cpu.weight", &cpu.weight()));
+    }
+    if let Some(cpus) = &limits.cpuset {
+        list.push(Setting::of_target("cpuset", "cpuset.cpus", &cpus));
+    }
+    if let Some(mems) = &limits.mems {
+        list.push(Setting::of_target("mems", "cpuset.mems", &mems));
+    }
+    if let Some(memory) = limits.memory {
+        list.push(Setting::of("memory", "memory.max", &memory.bytes));
+        // Here swap is counted by itself.
+        list.push(Setting::of("memory", "memory.swap.max", &memory.swap));
+    }
+    if let Some(pids) = limits.pids {
+        list.push(Setting::of("pids", "pids.max", &pids));
+    }
+    if let Some(weight) = limits.io {
+        list.push(Setting::of_target("io_weight", "io.weight", &weight.v2()));
+    }
+    for page in &limits.huge_pages {
+        list.push(Setting::of_page(page, format!("hugetlb.{}.max", page.size)));
+    }
+    list
+}

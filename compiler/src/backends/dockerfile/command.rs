@@ -1,0 +1,128 @@
+//! The command that builds an image.
+
+use std::fmt::Write as _;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use jobc_schema::plan::{ImagePlan, ImageSource, JobPlan, SecretPlan};
+
+use crate::backend::{Content, Context, File};
+use crate::diagnostic::{Diagnostic, Sink, codes};
+
+use super::shell;
+
+/// What targets call the image: its reference behind the target's registry.
+fn tag(job: &JobPlan, image: &ImagePlan) -> String {
+    match &job.target.settings.registry {
+        Some(registry) => format!("{}/{}", registry.trim_end_matches('/'), image.reference),
+        None => image.reference.clone(),
+    }
+}
+
+/// The way from the image's folder to the job file's.
+fn to_job(context: &Context<'_>) -> Utf8PathBuf {
+    Utf8Path::new("../..").join(&context.to_job)
+}
+
+/// The comment at the head of a Dockerfile: what it is of, and how it is built.
+pub(super) fn head(job: &JobPlan, name: &str, image: &ImagePlan, context: &Context<'_>) -> Vec<String> {
+    let mut head = vec![
+        format!(
+            "Image `{name}` of job `{}`, written by jobc. Build it with build.sh, or by hand in this folder:",
+            job.name
+        ),
+        String::new(),
+    ];
+    let words = arguments(job, image, context, None);
+    head.push(format!("  docker build {}", words.join(" ")));
+    head
+}
+
+/// `build.sh`: builds the image from any folder; further arguments go to the builder.
+pub(super) fn build_script(
+    folder: &Utf8Path,
+    job: &JobPlan,
+    name: &str,
+    image: &ImagePlan,
+    context: &Context<'_>,
+    sink: &mut Sink,
+) -> File {
+    let words = arguments(job, image, context, Some(sink));
+    let mut text =
+        format!("#!/bin/sh\n# Builds image `{name}` of job `{}`; arguments go to the builder.\n", job.name);
+    if job.target.settings.registry.is_some() {
+        let _ = writeln!(text, "# To push it: docker push {}", shell::word(&tag(job, image)));
+    }
+    text.push_str(
+        "set -eu\ncd \"$(dirname \"$0\")\"\nDOCKER_BUILDKIT=1 exec \"${DOCKER:-docker}\" build \"$@\"",
+    );
+    for word in &words {
+        text.push_str(" \\\n    ");
+        text.push_str(word);
+    }
+    text.push('\n');
+    let mut file = File::new(folder.join("build.sh"), Content::Text(text));
+    file.mode = 0o755;
+    file
+}
+
+/// The arguments behind `docker build`, quoted, an option and its value together; the context last.
+fn arguments(
+    job: &JobPlan,
+    image: &ImagePlan,
+    context: &Context<'_>,
+    mut sink: Option<&mut Sink>,
+) -> Vec<String> {
+    let up = to_job(context);
+    let option = |name: &str, value: &str| format!("{name} {}", shell::word(value));
+    let tag = option("--tag", &tag(job, image));
+    match &image.source {
+        ImageSource::Build { platform, secrets, .. } => {
+            let mut words = vec![option("--file", "Dockerfile"), tag];
+            words.extend(platform.as_ref().map(|platform| option("--platform", platform)));
+            for name in secrets {
+                words.extend(secret(job, name, &up, image, sink.as_deref_mut()));
+            }
+            words.push(shell::word(up.as_str()).into_owned());
+            words
+        }
+        ImageSource::Dockerfile { path, context: folder, target, args, .. } => {
+            let mut words = vec![option("--file", up.join(path).as_str()), tag];
+            words.extend(target.as_ref().map(|stage| option("--target", stage)));
+            words.extend(args.iter().map(|(name, value)| option("--build-arg", &format!("{name}={value}"))));
+            let folder = if folder == "." { up } else { up.join(folder) };
+            words.push(shell::word(folder.as_str()).into_owned());
+            words
+        }
+        ImageSource::Reference {} | ImageSource::Host {} => vec![],
+    }
+}
+
+/// `--secret`: the builder is told where the value is, never the value.
+fn secret(
+    job: &JobPlan,
+    name: &str,
+    up: &Utf8Path,
+    image: &ImagePlan,
+    sink: Option<&mut Sink>,
+) -> Option<String> {
+    let value = match job.secrets.get(name)? {
+        SecretPlan::Env(variable) => format!("id={name},env={variable}"),
+        SecretPlan::File(path) => format!("id={name},src={}", up.join(path)),
+        SecretPlan::Store { .. } => {
+            if let Some(sink) = sink {
+                let at = image.declared_at.key("secrets");
+                sink.push(
+                    Diagnostic::error(
+                        codes::BUILD_SECRET_STORE,
+                        format!("secret `{name}` is in a store, which a build cannot read"),
+                    )
+                    .at(&at, "read by the build")
+                    .at(&jobc_schema::Pointer::ROOT.keys(["secrets", name]), "comes from a store")
+                    .note("give the build a secret of its own with `env: NAME` or `file: PATH`"),
+                );
+            }
+            return None;
+        }
+    };
+    Some(format!("--secret {}", shell::word(&value)))
+}

@@ -1,0 +1,176 @@
+//! How pods find each other, and how a pod learns its own number.
+
+use jobc_schema::plan::{Piece, Reference, RolePlan, Text};
+
+use crate::backend::Address;
+use crate::backend::address::fill;
+
+use super::cluster::{Cluster, Shape};
+
+/// The variable that holds the instance's number in every pod.
+pub(super) const INDEX: &str = "JOBC_INDEX";
+
+/// Who puts the instance's number into a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Expander {
+    /// The kubelet, which expands `$(NAME)` in commands, arguments and variables.
+    Kubelet,
+    /// A POSIX shell, inside double quotes.
+    Shell,
+}
+
+/// The addresses of a job's pods as one role sees them.
+pub(super) struct PodAddress<'a> {
+    /// The job and its cluster.
+    pub cluster: &'a Cluster<'a>,
+    /// The role that reads the text.
+    pub role: &'a RolePlan,
+    /// Who puts the instance's number into it.
+    pub by: Expander,
+}
+
+impl Address for PodAddress<'_> {
+    fn index(&self) -> String {
+        match self.by {
+            _ if self.role.instances == 1 => "0".to_owned(),
+            Expander::Kubelet => format!("$({INDEX})"),
+            Expander::Shell => format!("${{{INDEX}}}"),
+        }
+    }
+
+    /// The kubelet cannot add: texts with such a hole are left to a shell, see [`has_sum`].
+    fn rank(&self, offset: u32) -> String {
+        match self.by {
+            _ if self.role.instances == 1 => offset.to_string(),
+            _ if offset == 0 => self.index(),
+            Expander::Kubelet | Expander::Shell => format!("$(({INDEX} + {offset}))"),
+        }
+    }
+
+    fn host(&self, role: &str, index: Option<u32>) -> String {
+        let name = &self.cluster.job.name;
+        let index = index.map_or_else(|| self.index(), |index| index.to_string());
+        match self.cluster.shape {
+            Shape::Job => "localhost".to_owned(),
+            Shape::IndexedJob => format!("{name}-{index}.{name}"),
+            Shape::JobSet => format!("{name}-{role}-0-{index}.{name}"),
+        }
+    }
+
+    fn port(&self, role: &str, label: &str, _index: Option<u32>) -> String {
+        let Some(port) = self.cluster.role(role).and_then(|role| role.port(label)) else {
+            return String::new();
+        };
+        let numbers = (0..port.count.max(1)).map(|i| (u32::from(port.number) + i).to_string());
+        numbers.collect::<Vec<_>>().join(",")
+    }
+
+    fn instances(&self, role: &str) -> u32 {
+        self.cluster.role(role).map_or(0, |role| role.instances)
+    }
+}
+
+/// Whether a text holds a rank that must be added up, which only a shell can do.
+pub(super) fn has_sum(text: &Text, role: &RolePlan) -> bool {
+    role.instances > 1 && text.references().any(|r| matches!(r, Reference::Rank { offset } if *offset > 0))
+}
+
+/// Renders a text where the kubelet expands `$(NAME)`, with everything else that it would read kept as it is.
+pub(super) fn render_expanded(text: &Text, at: &PodAddress<'_>) -> String {
+    let pieces = text.pieces();
+    let mut out = String::new();
+    for (i, piece) in pieces.iter().enumerate() {
+        match piece {
+            Piece::Literal(literal) => escape_into(literal, i + 1 < pieces.len(), &mut out),
+            Piece::Reference(reference) => out.push_str(&fill(reference, at)),
+        }
+    }
+    out
+}
+
+/// A length that the rendered text surely has; known without rendering a list of 100,000 hosts.
+pub(super) fn least_length(text: &Text, at: &PodAddress<'_>) -> usize {
+    let hosts = text.references().map(|reference| match reference {
+        Reference::Hosts { role, .. } => at.instances(role) as usize * 8,
+        _ => 0,
+    });
+    hosts.sum()
+}
+
+/// Renders a text as one word of a POSIX shell.
+pub(super) fn render_word(text: &Text, at: &PodAddress<'_>) -> String {
+    text.render_with(quote, |reference| format!("\"{}\"", fill(reference, at)))
+}
+
+/// Text as one word of a POSIX shell: in single quotes unless it is plain.
+pub(super) fn quote(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@%+".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+/// Text that comes out of the kubelet's expansion as it went in.
+pub(super) fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    escape_into(text, false, &mut out);
+    out
+}
+
+/// Doubles each `$` that the kubelet would not leave alone: before `(`, before another `$`, before a hole, and before
+/// a character outside ASCII, of which its expansion copies the first byte as if it were Latin-1
+/// (third_party/forked/golang/expansion of k8s.io/kubernetes).
+fn escape_into(text: &str, hole_follows: bool, out: &mut String) {
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        out.push(c);
+        let read = match chars.peek() {
+            Some(&next) => next == '(' || next == '$' || !next.is_ascii(),
+            None => hole_follows,
+        };
+        if c == '$' && read {
+            out.push('$');
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::escape;
+
+    /// The kubelet's expansion, with no variable known to it.
+    fn expand(text: &str) -> String {
+        let mut out = String::new();
+        let mut rest = text;
+        while let Some(at) = rest.find('$') {
+            out.push_str(&rest[..at]);
+            rest = &rest[at + 1..];
+            match rest.chars().next() {
+                Some('$') => {
+                    out.push('$');
+                    rest = &rest[1..];
+                }
+                Some('(') if rest.contains(')') => out.push_str("<expanded>$"),
+                Some(c) if !c.is_ascii() => out.push_str("<broken>$"),
+                _ => out.push('$'),
+            }
+        }
+        out + rest
+    }
+
+    #[test]
+    fn what_a_user_wrote_survives_the_kubelet() {
+        let check = |text: &str, escaped: &str| {
+            assert_eq!(escape(text), escaped);
+            assert_eq!(expand(&escape(text)), text);
+        };
+        check("echo $HOME ${x}", "echo $HOME ${x}");
+        check("x=$(date)", "x=$$(date)");
+        check("kill $$", "kill $$$");
+        check("$$(a)", "$$$$(a)");
+        check("$(( 1 + 1 ))", "$$(( 1 + 1 ))");
+        check("價$價", "價$$價");
+        check("a$", "a$");
+    }
+}

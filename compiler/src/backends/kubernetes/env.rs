@@ -1,0 +1,137 @@
+//! A container's environment: the instance's number first, what jobc provides, then what the user wrote.
+
+use jobc_schema::plan::{EnvPlan, RolePlan, SecretPlan, Text};
+use k8s_openapi::api::core::v1::{EnvVar, EnvVarSource, ObjectFieldSelector, SecretKeySelector};
+
+use crate::diagnostic::{Diagnostic, Sink, codes};
+
+use super::address::{Expander, INDEX, PodAddress, has_sum, render_expanded};
+use super::cluster::{Cluster, Shape};
+use super::gpu;
+use super::origins::Origins;
+use super::secrets;
+
+/// The annotation in which the Job controller keeps a pod's number.
+const INDEX_FIELD: &str = "metadata.annotations['batch.kubernetes.io/job-completion-index']";
+
+/// The longest string that execve(2) takes in an environment: MAX_ARG_STRLEN of Linux, less the name.
+const MOST_BYTES: usize = 131_072 - 256;
+
+/// A container's environment.
+pub(super) struct Environment<'a> {
+    /// The variables, in an order in which each stands behind what it uses.
+    pub vars: Vec<EnvVar>,
+    /// Variables that only a shell can work out.
+    pub sums: Vec<(&'a str, &'a Text)>,
+}
+
+/// The environment of a role's container.
+pub(super) fn environment<'a>(
+    cluster: &Cluster<'a>,
+    role: &'a RolePlan,
+    origins: &mut Origins,
+    sink: &mut Sink,
+) -> Environment<'a> {
+    let mut environment = Environment { vars: vec![], sums: vec![] };
+    let vars = &mut environment.vars;
+    if !role.env.contains_key(INDEX) {
+        vars.push(index_variable(cluster, role));
+    }
+    let mut left_out = vec![];
+    for (name, text) in &role.provided_env {
+        if name == INDEX || role.env.contains_key(name) {
+            continue;
+        }
+        if has_sum(text, role) {
+            environment.sums.push((name, text));
+            continue;
+        }
+        match value(cluster, role, text) {
+            Some(value) => environment.vars.push(plain(name, value)),
+            None => left_out.push(name.as_str()),
+        }
+    }
+    if !left_out.is_empty() {
+        sink.push(too_long(role, &left_out));
+    }
+    for (name, value) in gpu::environment(role) {
+        if !role.env.contains_key(name) {
+            environment.vars.push(plain(name, value));
+        }
+    }
+    for (name, given) in &role.env {
+        let at = role.at().keys(["env", name]);
+        let var = match given {
+            EnvPlan::Secret { secret } => secret_variable(cluster, name, secret),
+            EnvPlan::Text(text) if has_sum(text, role) => {
+                environment.sums.push((name, text));
+                continue;
+            }
+            EnvPlan::Text(text) => {
+                let Some(value) = value(cluster, role, text) else {
+                    sink.push(
+                        Diagnostic::error(
+                            codes::KUBERNETES_SIZE,
+                            format!(
+                                "the value of `{name}` is longer than the 128 KiB a process can be given"
+                            ),
+                        )
+                        .at(&at, "")
+                        .note("put the text into `files`, or read it from `/etc/jobc/job.json`"),
+                    );
+                    continue;
+                };
+                plain(name, value)
+            }
+        };
+        let number = environment.vars.len().to_string();
+        origins.spec(["containers", "0", "env", &number], &at);
+        environment.vars.push(var);
+    }
+    environment
+}
+
+/// `JOBC_INDEX`: from the pod's annotation where there are several pods.
+fn index_variable(cluster: &Cluster<'_>, role: &RolePlan) -> EnvVar {
+    if role.instances == 1 || cluster.shape == Shape::Job {
+        return plain(INDEX, "0".to_owned());
+    }
+    let field = ObjectFieldSelector { api_version: None, field_path: INDEX_FIELD.to_owned() };
+    let source = EnvVarSource { field_ref: Some(field), ..EnvVarSource::default() };
+    EnvVar { name: INDEX.to_owned(), value: None, value_from: Some(source) }
+}
+
+fn plain(name: &str, value: String) -> EnvVar {
+    EnvVar { name: name.to_owned(), value: Some(value), value_from: None }
+}
+
+/// The rendered value, or nothing where no process could be started with it.
+fn value(cluster: &Cluster<'_>, role: &RolePlan, text: &Text) -> Option<String> {
+    let at = PodAddress { cluster, role, by: Expander::Kubelet };
+    if super::address::least_length(text, &at) > MOST_BYTES {
+        return None;
+    }
+    Some(render_expanded(text, &at)).filter(|value| value.len() <= MOST_BYTES)
+}
+
+/// A variable whose value is in a Secret.
+fn secret_variable(cluster: &Cluster<'_>, name: &str, secret: &str) -> EnvVar {
+    let (object, key) = match cluster.job.secrets.get(secret) {
+        Some(SecretPlan::Store { name, key }) => (name.clone(), key.clone()),
+        _ => (secrets::job_secret(cluster.job), secret.to_owned()),
+    };
+    let selector = SecretKeySelector { name: object, key, optional: None };
+    let source = EnvVarSource { secret_key_ref: Some(selector), ..EnvVarSource::default() };
+    EnvVar { name: name.to_owned(), value: None, value_from: Some(source) }
+}
+
+fn too_long(role: &RolePlan, names: &[&str]) -> Diagnostic {
+    let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    Diagnostic::info(
+        codes::KUBERNETES_LEFT_OUT,
+        format!("role `{}` does not get {}", role.name, names.join(", ")),
+    )
+    .at_key(&role.at(), "sees more instances than one variable can list")
+    .note("a process cannot be started with a variable of more than 128 KiB; the other variables are there")
+    .note("an address is `<role's job>-<index>` followed by the service's name, see `jobc explain` of this code")
+}

@@ -1,0 +1,189 @@
+//! The labels a node must have so that its GPUs are what a role asks for: those of GPU feature discovery.
+
+use jobc_schema::plan::{GpuPlan, JobPlan, RolePlan};
+
+use super::products::{labels_of, mig_labels};
+use super::provider::{Provider, provider};
+
+/// The product's name.
+const PRODUCT: &str = "nvidia.com/gpu.product";
+/// MiB of memory of one GPU.
+const MEMORY: &str = "nvidia.com/gpu.memory";
+
+/// What one label of a node must be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Requirement {
+    /// The label.
+    pub key: &'static str,
+    /// `In`, or `Gt`, which compares whole numbers.
+    pub operator: &'static str,
+    /// The values.
+    pub values: Vec<String>,
+    /// The key below `resources.gpu` that asks for it.
+    pub asked_by: &'static str,
+}
+
+/// What a node must be for a role: any of the alternatives, each a list that must all hold. Empty: any node will do.
+///
+/// What the target's `node_selector` already fixes is left to it.
+pub(crate) fn requirements(job: &JobPlan, role: &RolePlan, selected: &[&str]) -> Vec<Vec<Requirement>> {
+    let Some(gpu) = super::wanted(role) else { return vec![] };
+    let Ok(provider) = provider(job, gpu.vendor) else { return vec![] };
+    if matches!(provider, Provider::Amd | Provider::Intel) {
+        return vec![];
+    }
+    let mut both: Vec<Vec<Requirement>> = vec![vec![]];
+    if !selected.contains(&PRODUCT) {
+        both[0].extend(product(gpu, provider));
+    }
+    if !selected.contains(&MEMORY)
+        && let Some(bytes) = gpu.memory_bytes
+    {
+        both[0].push(Requirement {
+            key: MEMORY,
+            operator: "Gt",
+            values: vec![(least_mib(bytes) - 1).to_string()],
+            asked_by: "memory",
+        });
+    }
+    let versions = [
+        (
+            &gpu.compute_capability,
+            ["nvidia.com/gpu.compute.major", "nvidia.com/gpu.compute.minor", ""],
+            "compute_capability",
+        ),
+        (
+            &gpu.driver,
+            ["nvidia.com/cuda.driver.major", "nvidia.com/cuda.driver.minor", "nvidia.com/cuda.driver.rev"],
+            "driver",
+        ),
+        (&gpu.cuda, ["nvidia.com/cuda.runtime.major", "nvidia.com/cuda.runtime.minor", ""], "cuda"),
+    ];
+    for (version, keys, asked_by) in versions {
+        if let Some(version) = version
+            && !selected.contains(&keys[0])
+        {
+            both = product_of(&both, &at_least(version, keys, asked_by));
+        }
+    }
+    both.retain(|all| !all.is_empty());
+    both
+}
+
+/// The names of the cards that will do, where the role names models or a profile that the label holds.
+fn product(gpu: &GpuPlan, provider: Provider) -> Option<Requirement> {
+    let profile = gpu.share.as_ref().and_then(|share| share.profile.as_deref());
+    let mut values: Vec<String> = vec![];
+    for model in &gpu.models {
+        values.extend(labels_of(model, profile.is_some()).into_iter().map(str::to_owned));
+    }
+    let mut asked_by = "model";
+    if let (Provider::NvidiaMigSingle, Some(profile)) = (provider, profile) {
+        if gpu.models.is_empty() {
+            values.extend(mig_labels().map(str::to_owned));
+            asked_by = "share";
+        }
+        for value in &mut values {
+            // `+` cannot stand in a label; feature discovery writes `.` there, as the device plugin does.
+            *value = format!("{value}-MIG-{}", profile.replace('+', "."));
+        }
+    }
+    values.sort();
+    values.dedup();
+    (!values.is_empty()).then_some(Requirement { key: PRODUCT, operator: "In", values, asked_by })
+}
+
+/// Classes of cards in MiB, and the most that a card of the class reports.
+const CLASSES: [u64; 15] =
+    [6144, 8192, 10240, 11264, 12288, 16384, 20480, 24576, 32768, 40960, 49152, 65536, 81920, 96256, 98304];
+
+/// The least MiB that a card of the asked class reports.
+///
+/// Cards report up to 8% less than their nominal class (firmware and ECC take the rest: a T4 of 16 GB has 15109 MiB,
+/// an L4 of 24 GB 23034), so the bound lies there, but above everything the next smaller class reports.
+fn least_mib(bytes: u64) -> u64 {
+    let asked = bytes.div_ceil(1 << 20).max(1);
+    let smaller = CLASSES.iter().rev().find(|class| **class < asked).copied().unwrap_or(0);
+    (asked * 92 / 100).max(smaller + 1).min(asked)
+}
+
+/// `version` or later, as alternatives: a greater major, or the same with a greater minor, and so on.
+fn at_least(version: &str, keys: [&'static str; 3], asked_by: &'static str) -> Vec<Vec<Requirement>> {
+    let numbers: Vec<u64> = version.split('.').map_while(|part| part.parse().ok()).collect();
+    let keys: Vec<&'static str> = keys.into_iter().filter(|key| !key.is_empty()).collect();
+    let used = numbers.len().min(keys.len());
+    // Trailing zeros ask for nothing: 8.0 or later is any 8.
+    let used = numbers[..used].iter().rposition(|n| *n > 0).map_or(0, |last| last + 1);
+    let above =
+        |key, number: u64| Requirement { key, operator: "Gt", values: vec![number.to_string()], asked_by };
+    let mut alternatives = vec![];
+    for depth in 0..used {
+        let mut all: Vec<Requirement> = vec![];
+        for i in 0..depth {
+            all.push(Requirement { key: keys[i], operator: "In", values: same(numbers[i]), asked_by });
+        }
+        let last = depth + 1 == used;
+        all.push(above(keys[depth], if last { numbers[depth] - 1 } else { numbers[depth] }));
+        alternatives.push(all);
+    }
+    alternatives
+}
+
+/// A number as a label may write it: drivers write `05`, feature discovery takes that over.
+fn same(number: u64) -> Vec<String> {
+    let plain = number.to_string();
+    if number < 10 { vec![format!("0{plain}"), plain] } else { vec![plain] }
+}
+
+/// All pairs of alternatives, each pair joined.
+fn product_of(left: &[Vec<Requirement>], right: &[Vec<Requirement>]) -> Vec<Vec<Requirement>> {
+    if right.is_empty() {
+        return left.to_vec();
+    }
+    left.iter().flat_map(|l| right.iter().map(move |r| l.iter().chain(r).cloned().collect())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_card_of_the_class_reports_enough() {
+        let check = |gib: u64, enough: &[u64], short: &[u64]| {
+            let least = least_mib(gib << 30);
+            assert!(enough.iter().all(|mib| *mib >= least), "{gib} GiB: {least}");
+            assert!(short.iter().all(|mib| *mib < least), "{gib} GiB: {least}");
+        };
+        check(16, &[15109, 16160, 16384], &[12288]);
+        check(24, &[22731, 23034, 24576], &[20475]);
+        check(11, &[11264], &[10240]);
+        check(40, &[40536, 40960], &[32768]);
+        check(80, &[81037, 81559, 81920], &[65536]);
+        check(96, &[97871], &[95830]);
+        check(141, &[143_771], &[97871]);
+    }
+
+    #[test]
+    fn a_version_or_later_is_a_list_of_alternatives() {
+        let check = |version: &str, expected: &[&str]| {
+            let found: Vec<String> = at_least(version, ["major", "minor", "rev"], "driver")
+                .iter()
+                .map(|all| {
+                    let all: Vec<String> = all
+                        .iter()
+                        .map(|r| format!("{} {} {}", r.key, r.operator, r.values.join("|")))
+                        .collect();
+                    all.join(", ")
+                })
+                .collect();
+            assert_eq!(found, expected, "{version}");
+        };
+        check("8.0", &["major Gt 7"]);
+        check("8.6", &["major Gt 8", "major In 08|8, minor Gt 5"]);
+        check(
+            "550.54.15",
+            &["major Gt 550", "major In 550, minor Gt 54", "major In 550, minor In 54, rev Gt 14"],
+        );
+        check("0.0", &[]);
+    }
+}

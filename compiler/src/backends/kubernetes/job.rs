@@ -1,0 +1,59 @@
+//! The Job that runs a role: by itself, or within a JobSet.
+
+use jobc_schema::plan::RolePlan;
+use k8s_openapi::api::batch::v1::{Job, JobSpec};
+
+use crate::diagnostic::Sink;
+
+use super::cluster::{Cluster, Shape};
+use super::config::Configs;
+use super::metadata;
+use super::origins::Origins;
+use super::pod;
+use super::policy;
+use super::workload::suspended;
+
+/// The `spec` of the Job that runs a role; `base` is where it stands in its object.
+pub(super) fn spec(
+    cluster: &Cluster<'_>,
+    configs: &Configs,
+    role: &RolePlan,
+    base: &jobc_schema::Pointer,
+    origins: &mut Origins,
+    sink: &mut Sink,
+) -> JobSpec {
+    let mut own = Origins::below(base.clone());
+    let mut in_pod = Origins::below(base.keys(["template", "spec"]));
+    let count = |n: u32| i32::try_from(n).ok();
+    let mut spec =
+        JobSpec { template: pod::template(cluster, configs, role, &mut in_pod, sink), ..JobSpec::default() };
+    if cluster.shape != Shape::Job {
+        spec.completion_mode = Some("Indexed".to_owned());
+        spec.completions = count(role.instances);
+        spec.parallelism = count(role.parallel.map_or(role.instances, |n| n.min(role.instances)));
+        own.spec(["completions"], &role.at().key("instances"));
+        let at_once = if role.parallel.is_some() { "parallel" } else { "instances" };
+        own.spec(["parallelism"], &role.at().key(at_once));
+    }
+    policy::apply(cluster, role, &mut spec, &mut own);
+    origins.append(own);
+    origins.append(in_pod);
+    spec
+}
+
+/// The Job of a job with one role.
+pub(super) fn job(
+    cluster: &Cluster<'_>,
+    configs: &Configs,
+    role: &RolePlan,
+    origins: &mut Origins,
+    sink: &mut Sink,
+) -> Job {
+    let mut spec = spec(cluster, configs, role, &jobc_schema::Pointer::ROOT.key("spec"), origins, sink);
+    spec.suspend = suspended(cluster, origins);
+    if let Some(ttl) = cluster.settings.ttl {
+        spec.ttl_seconds_after_finished = i32::try_from(ttl.0).ok();
+        origins.target(["spec", "ttlSecondsAfterFinished"], &["ttl"]);
+    }
+    Job { metadata: metadata::workload(cluster), spec: Some(spec), status: None }
+}

@@ -1,0 +1,143 @@
+//! The JobSet of a job with several roles.
+
+mod types;
+
+use std::collections::BTreeSet;
+
+use jobc_schema::Pointer;
+use jobc_schema::plan::{Launch, RolePlan};
+use jobc_schema::role::{NeedState, RetryScope};
+
+use crate::diagnostic::Sink;
+
+use super::cluster::Cluster;
+use super::config::Configs;
+use super::job;
+use super::metadata;
+use super::origins::Origins;
+use super::policy;
+use super::workload::suspended;
+
+pub(super) use types::JobSet;
+use types::{DependsOn, FailurePolicy, FailureRule, JobTemplate, ReplicatedJob, Spec, SuccessPolicy};
+
+/// The JobSet of a job.
+pub(super) fn jobset(
+    cluster: &Cluster<'_>,
+    configs: &Configs,
+    origins: &mut Origins,
+    sink: &mut Sink,
+) -> JobSet {
+    let mut replicated_jobs = vec![];
+    for role in in_order(cluster) {
+        let base = Pointer::ROOT.keys(["spec", "replicatedJobs"]).index(replicated_jobs.len());
+        let mut own = Origins::below(base.clone());
+        own.spec(["name"], &role.at());
+        if !role.needs.is_empty() {
+            own.spec(["dependsOn"], &role.at().key("needs"));
+        }
+        origins.append(own);
+        let spec = job::spec(cluster, configs, role, &base.keys(["template", "spec"]), origins, sink);
+        replicated_jobs.push(ReplicatedJob {
+            name: role.name.clone(),
+            replicas: 1,
+            depends_on: depends_on(role),
+            template: JobTemplate { spec },
+        });
+    }
+    let success_policy = success_policy(cluster, origins);
+    let failure_policy = failure_policy(cluster, origins);
+    if cluster.settings.ttl.is_some() {
+        origins.target(["spec", "ttlSecondsAfterFinished"], &["ttl"]);
+    }
+    JobSet {
+        api_version: "jobset.x-k8s.io/v1alpha2",
+        kind: "JobSet",
+        metadata: metadata::workload(cluster),
+        spec: Spec {
+            suspend: suspended(cluster, origins),
+            ttl_seconds_after_finished: cluster.settings.ttl.map(|ttl| ttl.0),
+            success_policy,
+            failure_policy: Some(failure_policy),
+            replicated_jobs,
+        },
+    }
+}
+
+/// The roles so that each stands behind those it needs, as `dependsOn` demands, and otherwise as in the file.
+fn in_order<'a>(cluster: &Cluster<'a>) -> Vec<&'a RolePlan> {
+    let mut seen = BTreeSet::new();
+    let staged = cluster.job.stages.iter().flatten().filter_map(|name| cluster.role(name));
+    let all: Vec<&RolePlan> =
+        staged.chain(&cluster.job.roles).filter(|role| seen.insert(role.name.as_str())).collect();
+    if all.iter().all(|role| role.needs.is_empty()) { cluster.job.roles.iter().collect() } else { all }
+}
+
+fn depends_on(role: &RolePlan) -> Vec<DependsOn> {
+    let status = |state| match state {
+        NeedState::Succeeded => "Complete",
+        NeedState::Started | NeedState::Ready => "Ready",
+    };
+    role.needs.iter().map(|need| DependsOn { name: need.role.clone(), status: status(need.state) }).collect()
+}
+
+/// Which roles decide that the job has succeeded; nothing where all do.
+///
+/// A role with a threshold ends the job by itself. Roles that only serve never end, so the others decide.
+fn success_policy(cluster: &Cluster<'_>, origins: &mut Origins) -> Option<SuccessPolicy> {
+    let named = |keep: &dyn Fn(&RolePlan) -> bool| -> Vec<String> {
+        cluster.job.roles.iter().filter(|role| keep(role)).map(|role| role.name.clone()).collect()
+    };
+    let deciding: Vec<&RolePlan> =
+        cluster.job.roles.iter().filter(|role| role.completion.min_succeeded.is_some()).collect();
+    if let Some(first) = deciding.first() {
+        origins.spec(["spec", "successPolicy"], &first.at().keys(["completion", "min_succeeded"]));
+        let operator = if deciding.len() == 1 { "All" } else { "Any" };
+        let target_replicated_jobs = named(&|role| role.completion.min_succeeded.is_some());
+        return Some(SuccessPolicy { operator, target_replicated_jobs });
+    }
+    if cluster.job.roles.iter().any(|role| role.launch == Launch::None) {
+        origins.spec(["spec", "successPolicy"], &Pointer::ROOT.keys(["distributed", "launch"]));
+        let target_replicated_jobs = named(&|role| role.launch != Launch::None);
+        return Some(SuccessPolicy { operator: "All", target_replicated_jobs });
+    }
+    None
+}
+
+/// What a failure of a role's Job restarts.
+///
+/// JobSet restarts everything unless a rule says otherwise, up to `maxRestarts`, so the rules name what must not be
+/// restarted, and what restarts only itself.
+fn failure_policy(cluster: &Cluster<'_>, origins: &mut Origins) -> FailurePolicy {
+    let roles = &cluster.job.roles;
+    let restarts_by_jobset = |role: &RolePlan| policy::restarts_by_jobset(cluster.job, role);
+    let restarts = |role: &&RolePlan, scope| restarts_by_jobset(role) && role.retry.scope == scope;
+    let most = roles.iter().filter(|r| restarts_by_jobset(r)).map(|r| r.retry.max).max().unwrap_or(0);
+    if most == 0 {
+        origins.fallback(["spec", "failurePolicy"], "the default of jobc: nothing is tried again");
+        return FailurePolicy { max_restarts: 0, rules: vec![] };
+    }
+    if let Some(role) = roles.iter().find(|role| restarts_by_jobset(role)) {
+        origins.spec(["spec", "failurePolicy"], &role.at().key("retry"));
+    }
+    let names = |keep: &dyn Fn(&&RolePlan) -> bool| -> Vec<String> {
+        roles.iter().filter(|role| keep(role)).map(|role| role.name.clone()).collect()
+    };
+    let mut matching = vec![];
+    if cluster.job.timeout_seconds.is_some() {
+        matching.push(FailureRule::fail("timeout", "DeadlineExceeded", vec![]));
+    }
+    let coded = names(&|role| restarts_by_jobset(role) && !role.retry.on_exit_codes.is_empty());
+    if !coded.is_empty() {
+        matching.push(FailureRule::fail("exitCode", "PodFailurePolicy", coded));
+    }
+    let single = names(&|role| restarts(role, RetryScope::Role));
+    if !single.is_empty() {
+        matching.push(FailureRule::restart_job("role", single));
+    }
+    let never = names(&|role| !restarts_by_jobset(role));
+    if !never.is_empty() {
+        matching.push(FailureRule::fail_any("noRetry", never));
+    }
+    FailurePolicy { max_restarts: most, rules: matching }
+}

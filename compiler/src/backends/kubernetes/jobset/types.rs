@@ -1,0 +1,121 @@
+//! The fields of a JobSet that jobc writes: jobset.x-k8s.io/v1alpha2, a custom resource and so not in k8s-openapi.
+
+use k8s_openapi::api::batch::v1::JobSpec;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde::Serialize;
+
+/// A JobSet.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct JobSet {
+    /// `jobset.x-k8s.io/v1alpha2`.
+    pub api_version: &'static str,
+    /// `JobSet`.
+    pub kind: &'static str,
+    /// Its name and labels.
+    pub metadata: ObjectMeta,
+    /// What it runs.
+    pub spec: Spec,
+}
+
+/// What a JobSet runs.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Spec {
+    /// Whether it waits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub suspend: Option<bool>,
+    /// How long it is kept when it has ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ttl_seconds_after_finished: Option<u64>,
+    /// When it has succeeded; without it when all have.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub success_policy: Option<SuccessPolicy>,
+    /// What a failure restarts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failure_policy: Option<FailurePolicy>,
+    /// The roles.
+    pub replicated_jobs: Vec<ReplicatedJob>,
+}
+
+/// When a JobSet has succeeded.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct SuccessPolicy {
+    /// `All` or `Any` of the targets.
+    pub operator: &'static str,
+    /// The roles that decide.
+    pub target_replicated_jobs: Vec<String>,
+}
+
+/// What a failure restarts.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct FailurePolicy {
+    /// How many restarts there may be.
+    pub max_restarts: u32,
+    /// The first rule that matches decides; none: everything is restarted.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub rules: Vec<FailureRule>,
+}
+
+/// What a failure of some roles, for some reasons, does.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct FailureRule {
+    name: &'static str,
+    action: &'static str,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    on_job_failure_reasons: Vec<&'static str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    target_replicated_jobs: Vec<String>,
+}
+
+impl FailureRule {
+    /// Ends the JobSet when a role's Job fails for a reason; no names: any role.
+    pub(crate) fn fail(name: &'static str, reason: &'static str, roles: Vec<String>) -> Self {
+        let on_job_failure_reasons = vec![reason];
+        Self { name, action: "FailJobSet", on_job_failure_reasons, target_replicated_jobs: roles }
+    }
+
+    /// Ends the JobSet when the Job of one of the roles fails.
+    pub(crate) fn fail_any(name: &'static str, roles: Vec<String>) -> Self {
+        Self { name, action: "FailJobSet", on_job_failure_reasons: vec![], target_replicated_jobs: roles }
+    }
+
+    /// Makes the Job of one of the roles anew when it fails.
+    pub(crate) fn restart_job(name: &'static str, roles: Vec<String>) -> Self {
+        Self { name, action: "RestartJob", on_job_failure_reasons: vec![], target_replicated_jobs: roles }
+    }
+}
+
+/// One role of a JobSet.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ReplicatedJob {
+    /// The role's name.
+    pub name: String,
+    /// How many Jobs; always 1, for the instances are the Job's indexes.
+    pub replicas: u32,
+    /// The roles that must be there first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub depends_on: Vec<DependsOn>,
+    /// The Job.
+    pub template: JobTemplate,
+}
+
+/// How far an earlier role must be.
+#[derive(Serialize)]
+pub(crate) struct DependsOn {
+    /// The role.
+    pub name: String,
+    /// `Complete` or `Ready`.
+    pub status: &'static str,
+}
+
+/// The Job that each restart makes.
+#[derive(Serialize)]
+pub(crate) struct JobTemplate {
+    /// Its spec.
+    pub spec: JobSpec,
+}

@@ -1,0 +1,80 @@
+//! Names, labels and annotations of objects and pods.
+
+use std::collections::BTreeMap;
+
+use jobc_schema::plan::RolePlan;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+use super::cluster::Cluster;
+use super::settings::RoleSettings;
+
+/// The label with the job's name; one of the labels Kubernetes recommends.
+const NAME: &str = "app.kubernetes.io/name";
+/// The label that says who wrote an object.
+const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
+/// The label of a pod with its role.
+pub(super) const ROLE: &str = "jobc.dev/role";
+/// The annotation for people; a well-known one of Kubernetes.
+const DESCRIPTION: &str = "kubernetes.io/description";
+/// The label that puts a job into a Kueue queue.
+const QUEUE: &str = "kueue.x-k8s.io/queue-name";
+/// The label with a Kueue workload priority class.
+const PRIORITY: &str = "kueue.x-k8s.io/priority-class";
+
+/// The metadata of an object that goes with the job.
+pub(super) fn object(cluster: &Cluster<'_>, name: &str) -> ObjectMeta {
+    let mut labels = base(cluster);
+    labels.extend(cluster.settings.pod.labels.clone());
+    let annotations: BTreeMap<String, String> =
+        cluster.settings.pod.annotations.clone().into_iter().collect();
+    ObjectMeta {
+        name: Some(name.to_owned()),
+        namespace: cluster.settings.namespace.clone(),
+        labels: Some(labels),
+        annotations: (!annotations.is_empty()).then_some(annotations),
+        ..ObjectMeta::default()
+    }
+}
+
+/// The metadata of the Job or JobSet itself, with its queue and description.
+pub(super) fn workload(cluster: &Cluster<'_>) -> ObjectMeta {
+    let mut metadata = object(cluster, &cluster.job.name);
+    let labels = metadata.labels.get_or_insert_with(BTreeMap::new);
+    if let Some(queue) = &cluster.settings.queue {
+        if let Some(name) = &queue.kueue {
+            labels.insert(QUEUE.to_owned(), name.clone());
+        }
+        if let Some(priority) = &queue.priority {
+            labels.insert(PRIORITY.to_owned(), priority.clone());
+        }
+    }
+    if let Some(text) = &cluster.job.description {
+        metadata
+            .annotations
+            .get_or_insert_with(BTreeMap::new)
+            .entry(DESCRIPTION.to_owned())
+            .or_insert_with(|| text.clone());
+    }
+    metadata
+}
+
+/// The metadata of a role's pods: labels of the job, of the target, then of the role.
+pub(super) fn pod(cluster: &Cluster<'_>, role: &RolePlan, settings: &RoleSettings) -> ObjectMeta {
+    let mut labels = base(cluster);
+    labels.insert(ROLE.to_owned(), role.name.clone());
+    labels.extend(settings.pod.labels.clone());
+    labels.extend(role.labels.clone());
+    let annotations: BTreeMap<String, String> = settings.pod.annotations.clone().into_iter().collect();
+    ObjectMeta {
+        labels: Some(labels),
+        annotations: (!annotations.is_empty()).then_some(annotations),
+        ..ObjectMeta::default()
+    }
+}
+
+fn base(cluster: &Cluster<'_>) -> BTreeMap<String, String> {
+    [(NAME, cluster.job.name.as_str()), (MANAGED_BY, "jobc")]
+        .into_iter()
+        .map(|(key, value)| (key.to_owned(), value.to_owned()))
+        .collect()
+}

@@ -1,0 +1,179 @@
+//! Names that Kubernetes makes out of the job's and its roles', checked before the cluster would refuse them.
+
+use jobc_schema::Pointer;
+use jobc_schema::plan::RolePlan;
+
+use crate::diagnostic::{Diagnostic, Place, Sink, codes};
+
+use super::cluster::{Cluster, Shape, setting_at};
+use super::policy::uses_per_index;
+use super::service::{publishes, service_name};
+use super::settings::RoleSettings;
+
+/// The longest host name, DNS label and label value.
+const MOST: usize = 63;
+
+/// The most pods of an Indexed Job at once: `maxParallelismForIndexedJob` of pkg/apis/batch/validation.
+const MOST_AT_ONCE: u32 = 100_000;
+
+/// The most pods at once where an Indexed Job of more than 100,000 has `backoffLimitPerIndex`: same file.
+const MOST_AT_ONCE_PER_INDEX: u32 = 10_000;
+
+/// Checks every derived name, label and count of a job.
+pub(super) fn check(cluster: &Cluster<'_>, sink: &mut Sink) {
+    let job = cluster.job;
+    let at = Pointer::ROOT.key("name");
+    let begins_with_letter = job.name.starts_with(|c: char| c.is_ascii_lowercase());
+    if !begins_with_letter && cluster.shape != Shape::Job {
+        let what = if cluster.shape == Shape::JobSet { "a JobSet" } else { "a Service" };
+        sink.push(
+            Diagnostic::error(
+                codes::KUBERNETES_NAME,
+                format!("the name `{}` does not begin with a letter, and {what} of that name must", job.name),
+            )
+            .at(&at, "")
+            .note(format!("write for example `name: job-{}`", job.name)),
+        );
+    }
+    for role in &job.roles {
+        check_role(cluster, role, sink);
+    }
+    for (key, value) in &cluster.settings.pod.labels {
+        label(key, value, &Place::target(&setting_at(job, ["labels", key])), sink);
+    }
+}
+
+fn check_role(cluster: &Cluster<'_>, role: &RolePlan, sink: &mut Sink) {
+    let name = &cluster.job_name(&role.name);
+    let last = role.instances.saturating_sub(1);
+    match cluster.shape {
+        Shape::Job => {}
+        Shape::IndexedJob => {
+            too_long(cluster, role, &format!("{name}-{last}"), "the host name of its last instance", sink);
+        }
+        // The JobSet webhook counts the pod's random ending too.
+        Shape::JobSet => {
+            let pod = format!("{name}-{last}-abcde");
+            too_long(cluster, role, &pod, "the name of its last pod", sink);
+        }
+    }
+    if publishes(role) {
+        let name = service_name(cluster, role);
+        too_long(cluster, role, &name, "the name of the Service that publishes its ports", sink);
+    }
+    let at_once = role.parallel.map_or(role.instances, |n| n.min(role.instances));
+    let many = role.instances > MOST_AT_ONCE && uses_per_index(cluster.job, role);
+    let most = if many { MOST_AT_ONCE_PER_INDEX } else { MOST_AT_ONCE };
+    if at_once > most && cluster.shape != Shape::Job {
+        let at = role.at();
+        let with = if many { " with retries of single instances" } else { "" };
+        sink.push(
+            Diagnostic::error(
+                codes::KUBERNETES_SIZE,
+                format!(
+                    "role `{}` runs {at_once} instances at once; a Job{with} runs at most {most}",
+                    role.name
+                ),
+            )
+            .at(&at.key(if role.parallel.is_some() { "parallel" } else { "instances" }), "")
+            .note(format!("write `parallel: {most}`")),
+        );
+    }
+    for (key, value) in &role.labels {
+        label(key, value, &Place::value(&role.at().keys(["labels", key])), sink);
+    }
+    if let Some(own) = cluster.settings.roles.get(&role.name) {
+        for (key, value) in &own.pod.labels {
+            let at = setting_at(cluster.job, ["roles", &role.name, "labels", key]);
+            label(key, value, &Place::target(&at), sink);
+        }
+    }
+    if let Some(name) = RoleSettings::of(cluster, &role.name).pod.rdma
+        && !is_qualified(&name)
+    {
+        let at = setting_at(cluster.job, ["rdma"]);
+        sink.push(
+            Diagnostic::error(
+                codes::KUBERNETES_SETTING,
+                format!("`rdma: {name}` is not the name of a resource"),
+            )
+            .at_place(Place::target(&at), "")
+            .note("write the name that the nodes advertise, such as `rdma/hca`"),
+        );
+    }
+}
+
+fn too_long(cluster: &Cluster<'_>, role: &RolePlan, name: &str, what: &str, sink: &mut Sink) {
+    if name.len() <= MOST {
+        return;
+    }
+    let over = name.len() - MOST;
+    sink.push(
+        Diagnostic::error(
+            codes::KUBERNETES_NAME,
+            format!(
+                "role `{}` gets a name of {} characters on Kubernetes, which takes {MOST}: {what} would be `{name}`",
+                role.name,
+                name.len()
+            ),
+        )
+        .at_key(&role.at(), "")
+        .at(&Pointer::ROOT.key("name"), "is part of it")
+        .note(format!(
+            "shorten `{}` or `{}` by {over} character{}",
+            cluster.job.name,
+            role.name,
+            if over == 1 { "" } else { "s" }
+        )),
+    );
+}
+
+fn label(key: &str, value: &str, at: &Place, sink: &mut Sink) {
+    let problem = if !is_qualified_key(key) {
+        format!("`{key}` is not the key of a label on Kubernetes")
+    } else if !is_label_value(value) {
+        format!("`{value}` is not the value of a label on Kubernetes")
+    } else {
+        return;
+    };
+    sink.push(
+        Diagnostic::error(codes::KUBERNETES_LABEL, problem)
+            .at_place(at.clone(), "")
+            .note("a key and a value are at most 63 letters, digits, `-`, `_`, `.`, beginning and ending with a letter or digit; a key may have a domain and `/` before it")
+            .note("free text belongs into `description`, or into `annotations` of the target"),
+    );
+}
+
+/// A label's value: empty, or like a key without a prefix.
+fn is_label_value(text: &str) -> bool {
+    text.is_empty() || is_name(text)
+}
+
+/// A label's key: a name, with a domain before it if wanted.
+fn is_qualified_key(text: &str) -> bool {
+    match text.split_once('/') {
+        Some((domain, name)) => is_domain(domain) && is_name(name),
+        None => is_name(text),
+    }
+}
+
+/// An extended resource: always with a domain.
+fn is_qualified(text: &str) -> bool {
+    text.contains('/') && is_qualified_key(text)
+}
+
+fn is_name(text: &str) -> bool {
+    let inner = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    let edge = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
+    text.len() <= MOST && text.chars().all(inner) && edge(text.chars().next()) && edge(text.chars().last())
+}
+
+fn is_domain(text: &str) -> bool {
+    let part = |part: &str| {
+        !part.is_empty()
+            && part.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
+            && !part.starts_with('-')
+            && !part.ends_with('-')
+    };
+    text.len() <= 253 && text.split('.').all(part)
+}

@@ -1,0 +1,49 @@
+//! Where the parts of an object come from, noted while it is made.
+
+use jobc_schema::Pointer;
+
+use crate::backend::{From, Origin, PartOf};
+
+/// Origins of the parts below one place of an object.
+#[derive(Debug, Default)]
+pub(super) struct Origins {
+    base: Pointer,
+    found: Vec<Origin>,
+}
+
+impl Origins {
+    /// Notes origins below this place.
+    pub(super) fn below(base: Pointer) -> Self {
+        Self { base, found: vec![] }
+    }
+
+    /// Notes that a part comes from a place of the job file.
+    pub(super) fn spec<'k>(&mut self, part: impl IntoIterator<Item = &'k str>, spec: &Pointer) {
+        self.note(part, From::Spec(spec.clone()));
+    }
+
+    /// Notes that a part comes from a setting of the target.
+    pub(super) fn target<'k>(&mut self, part: impl IntoIterator<Item = &'k str>, keys: &[&str]) {
+        self.note(part, From::Target(Pointer::ROOT.key("kubernetes").keys(keys.iter().copied())));
+    }
+
+    /// Notes that a part is a default.
+    pub(super) fn fallback<'k>(&mut self, part: impl IntoIterator<Item = &'k str>, why: &'static str) {
+        self.note(part, From::Default(why));
+    }
+
+    /// Takes over the origins of a part of the object.
+    pub(super) fn append(&mut self, other: Self) {
+        self.found.extend(other.found);
+    }
+
+    /// The origins.
+    pub(super) fn into_list(self) -> Vec<Origin> {
+        self.found
+    }
+
+    fn note<'k>(&mut self, part: impl IntoIterator<Item = &'k str>, from: From) {
+        let part = PartOf::Pointer(self.base.keys(part));
+        self.found.push(Origin { part, from });
+    }
+}

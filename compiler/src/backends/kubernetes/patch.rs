@@ -1,0 +1,103 @@
+//! The target's patches: JSON merge patches (RFC 7396) on the finished objects.
+
+use jobc_schema::Pointer;
+use jobc_schema::plan::JobPlan;
+use serde_json::{Map, Value};
+
+use crate::backend::{From, Origin, PartOf};
+use crate::diagnostic::{Diagnostic, Place, Sink, codes};
+
+use super::cluster::{setting_at, settings};
+use super::object::Object;
+
+/// Applies the target's patches; one that matches no object is an error, for it was meant to change something.
+pub(super) fn apply(job: &JobPlan, objects: &mut [Object], sink: &mut Sink) {
+    for (number, patch) in settings(job).patches.iter().enumerate() {
+        let mut matched = false;
+        let below = Pointer::ROOT.keys(["kubernetes", "patches"]).index(number).key("patch");
+        let fits =
+            |o: &&mut Object| o.kind == patch.kind && patch.name.as_ref().is_none_or(|name| *name == o.name);
+        for object in objects.iter_mut().filter(fits) {
+            matched = true;
+            merge(&mut object.value, &patch.patch);
+            note(&patch.patch, &Pointer::ROOT, &below, &mut object.origins);
+        }
+        if !matched {
+            sink.push(no_match(job, objects, number));
+        }
+    }
+}
+
+fn no_match(job: &JobPlan, objects: &[Object], number: usize) -> Diagnostic {
+    let patch = &settings(job).patches[number];
+    let named = patch.name.as_ref().map_or(String::new(), |name| format!(" named `{name}`"));
+    let mut known: Vec<String> = objects.iter().take(8).map(|o| format!("{} `{}`", o.kind, o.name)).collect();
+    if objects.len() > known.len() {
+        known.push("…".to_owned());
+    }
+    Diagnostic::error(
+        codes::KUBERNETES_SETTING,
+        format!(
+            "patch {number} of target `{}` matches no object of kind `{}`{named}",
+            job.target.name, patch.kind
+        ),
+    )
+    .at_place(Place::target(&setting_at(job, ["patches"]).index(number)), "")
+    .note(format!("job `{}` becomes {}", job.name, known.join(", ")))
+}
+
+/// RFC 7396, section 2.
+fn merge(target: &mut Value, patch: &Value) {
+    let Value::Object(patch) = patch else {
+        *target = patch.clone();
+        return;
+    };
+    if !target.is_object() {
+        *target = Value::Object(Map::new());
+    }
+    let Value::Object(target) = target else { return };
+    for (key, value) in patch {
+        if value.is_null() {
+            target.shift_remove(key);
+        } else {
+            merge(target.entry(key.clone()).or_insert(Value::Null), value);
+        }
+    }
+}
+
+/// Notes for each changed part that it comes from the patch, in place of what it came from before.
+fn note(patch: &Value, at: &Pointer, from: &Pointer, origins: &mut Vec<Origin>) {
+    if let Value::Object(map) = patch
+        && !map.is_empty()
+    {
+        for (key, value) in map {
+            note(value, &at.key(key), &from.key(key), origins);
+        }
+        return;
+    }
+    let part = PartOf::Pointer(at.clone());
+    origins.retain(|origin| origin.part != part);
+    origins.push(Origin { part, from: From::Target(from.clone()) });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::merge;
+    use serde_json::{Value, json};
+
+    #[test]
+    fn a_patch_merges() {
+        // Cases of RFC 7396, appendix A.
+        let check = |mut target: Value, patch: Value, expected: Value| {
+            merge(&mut target, &patch);
+            assert_eq!(target, expected, "{patch}");
+        };
+        check(json!({"a": "b"}), json!({"a": "c"}), json!({"a": "c"}));
+        check(json!({"a": "b", "b": "c"}), json!({"a": null}), json!({"b": "c"}));
+        check(json!({"a": ["b"]}), json!({"a": "c"}), json!({"a": "c"}));
+        check(json!({"a": {"b": "c"}}), json!({"a": {"b": "d", "c": null}}), json!({"a": {"b": "d"}}));
+        check(json!({"a": "foo"}), json!("bar"), json!("bar"));
+        check(json!([1, 2]), json!({"a": "b", "c": null}), json!({"a": "b"}));
+        check(json!({}), json!({"a": {"bb": {"ccc": null}}}), json!({"a": {"bb": {}}}));
+    }
+}

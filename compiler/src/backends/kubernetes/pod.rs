@@ -1,0 +1,231 @@
+//! The pod template of a role.
+
+use jobc_schema::job::Network;
+use jobc_schema::plan::{ImageSource, RolePlan};
+use jobc_schema::resources::Publish;
+use k8s_openapi::api::core::v1::{
+    Affinity, Container, ContainerPort, LocalObjectReference, PodSpec, PodTemplateSpec, Toleration,
+};
+use serde::de::DeserializeOwned;
+
+use crate::backend::command::is_member;
+use crate::diagnostic::{Diagnostic, Place, Sink, codes};
+
+use super::affinity;
+use super::cluster::{Cluster, Shape, setting_at};
+use super::command::command;
+use super::config::{self, Configs};
+use super::env::environment;
+use super::gpu;
+use super::metadata;
+use super::origins::Origins;
+use super::probe::probes;
+use super::resources::resources;
+use super::secrets;
+use super::security::security_context;
+use super::settings::RoleSettings;
+use super::volumes::Volumes;
+
+/// The name of the container in every pod, the same for all roles so that `kubectl logs -c main` works for each.
+const CONTAINER: &str = "main";
+
+/// The time between SIGTERM and SIGKILL that a pod has unless it says otherwise.
+const USUAL_GRACE: u64 = 30;
+
+/// The pod template of a role; the origins are of parts below its `spec`.
+pub(super) fn template(
+    cluster: &Cluster<'_>,
+    configs: &Configs,
+    role: &RolePlan,
+    origins: &mut Origins,
+    sink: &mut Sink,
+) -> PodTemplateSpec {
+    let settings = RoleSettings::of(cluster, &role.name);
+    let mut volumes = Volumes::default();
+    volumes.add_storage(cluster, role, origins);
+    config::add_files(cluster, configs, role, &mut volumes);
+    if cluster.job.distributed.as_ref().is_some_and(|d| d.ssh.is_some()) && is_member(cluster.job, role) {
+        config::add_ssh(cluster, &mut volumes);
+    }
+    let container = container(cluster, role, &settings, volumes.mounts, origins, sink);
+    let mut spec = PodSpec {
+        containers: vec![container],
+        restart_policy: Some("Never".to_owned()),
+        subdomain: (cluster.shape == Shape::IndexedJob).then(|| cluster.job.name.clone()),
+        volumes: (!volumes.volumes.is_empty()).then_some(volumes.volumes),
+        ..PodSpec::default()
+    };
+    origins.fallback(
+        ["restartPolicy"],
+        "the Job controller makes new pods; containers are not restarted in place",
+    );
+    if role.grace_period_seconds != USUAL_GRACE {
+        spec.termination_grace_period_seconds = i64::try_from(role.grace_period_seconds).ok();
+        origins.spec(["terminationGracePeriodSeconds"], &role.at().key("grace_period"));
+    }
+    if let Some(seconds) = role.timeout_seconds {
+        spec.active_deadline_seconds = i64::try_from(seconds).ok();
+        origins.spec(["activeDeadlineSeconds"], &role.at().key("timeout"));
+    }
+    if cluster.job.network == Network::Host {
+        spec.host_network = Some(true);
+        spec.dns_policy = Some("ClusterFirstWithHostNet".to_owned());
+        origins.spec(["hostNetwork"], &jobc_schema::Pointer::ROOT.key("network"));
+    }
+    place_pod(cluster, role, &settings, &mut spec, origins, sink);
+    PodTemplateSpec { metadata: Some(metadata::pod(cluster, role, &settings)), spec: Some(spec) }
+}
+
+fn container(
+    cluster: &Cluster<'_>,
+    role: &RolePlan,
+    settings: &RoleSettings,
+    mounts: Vec<k8s_openapi::api::core::v1::VolumeMount>,
+    origins: &mut Origins,
+    sink: &mut Sink,
+) -> Container {
+    let at = role.at();
+    let env = environment(cluster, role, origins, sink);
+    let command = command(cluster, role, &env.sums, sink);
+    let ports = ports(role);
+    for key in ["command", "args"] {
+        if (key == "command" && command.command.is_some()) || (key == "args" && command.args.is_some()) {
+            let run = if key == "command" { "run" } else { "args" };
+            origins.spec(["containers", "0", key], &at.key(run));
+        }
+    }
+    if let Some(image) = cluster.job.image_of(role) {
+        origins.spec(["containers", "0", "image"], &image.declared_at);
+    }
+    if role.workdir.is_some() {
+        origins.spec(["containers", "0", "workingDir"], &at.key("workdir"));
+    }
+    let mut container = Container {
+        name: CONTAINER.to_owned(),
+        image: image(cluster, role),
+        command: command.command,
+        args: command.args,
+        working_dir: role.workdir.clone(),
+        env: (!env.vars.is_empty()).then_some(env.vars),
+        ports: (!ports.is_empty()).then_some(ports),
+        resources: resources(cluster, role, settings.pod.rdma.as_deref(), origins),
+        security_context: Some(security_context(role, origins)),
+        volume_mounts: (!mounts.is_empty()).then_some(mounts),
+        ..Container::default()
+    };
+    probes(cluster, role, &mut container, origins);
+    container
+}
+
+/// What the cluster pulls: a reference as it is, or a built image behind the target's registry.
+fn image(cluster: &Cluster<'_>, role: &RolePlan) -> Option<String> {
+    let image = cluster.job.image_of(role)?;
+    Some(match (&image.source, &cluster.job.target.settings.registry) {
+        (ImageSource::Build { .. } | ImageSource::Dockerfile { .. }, Some(registry)) => {
+            format!("{}/{}", registry.trim_end_matches('/'), image.reference)
+        }
+        _ => image.reference.clone(),
+    })
+}
+
+/// The ports a container declares; a range is named once, for names must differ.
+fn ports(role: &RolePlan) -> Vec<ContainerPort> {
+    let mut found = vec![];
+    for port in &role.ports {
+        for i in 0..port.count.max(1) {
+            let Ok(number) = i32::try_from(u32::from(port.number) + i) else { continue };
+            found.push(ContainerPort {
+                name: (i == 0 && !port.label.contains("--")).then(|| port.label.clone()),
+                container_port: number,
+                host_port: (port.publish == Publish::Host).then_some(number),
+                ..ContainerPort::default()
+            });
+        }
+    }
+    found
+}
+
+/// Where the pod may land, what it runs as on the cluster, and what pulls its image.
+fn place_pod(
+    cluster: &Cluster<'_>,
+    role: &RolePlan,
+    settings: &RoleSettings,
+    spec: &mut PodSpec,
+    origins: &mut Origins,
+    sink: &mut Sink,
+) {
+    let pod = &settings.pod;
+    let mut from_target = |there: bool, part: &str, key: &str| {
+        if there {
+            origins.target([part], &settings.place(key));
+        }
+    };
+    from_target(!pod.node_selector.is_empty(), "nodeSelector", "node_selector");
+    from_target(!pod.tolerations.is_empty(), "tolerations", "tolerations");
+    from_target(pod.priority_class.is_some(), "priorityClassName", "priority_class");
+    from_target(pod.service_account.is_some(), "serviceAccountName", "service_account");
+    from_target(pod.runtime_class.is_some(), "runtimeClassName", "runtime_class");
+    spec.node_selector =
+        (!pod.node_selector.is_empty()).then(|| pod.node_selector.clone().into_iter().collect());
+    spec.priority_class_name.clone_from(&pod.priority_class);
+    spec.service_account_name.clone_from(&pod.service_account);
+    spec.runtime_class_name.clone_from(&pod.runtime_class);
+    let tolerations: Vec<Toleration> = pod
+        .tolerations
+        .iter()
+        .enumerate()
+        .filter_map(|(i, toleration)| {
+            let value = toleration.clone().into_iter().collect();
+            typed(cluster, settings, "tolerations", Some(i), &serde_json::Value::Object(value), sink)
+        })
+        .collect();
+    spec.tolerations = (!tolerations.is_empty()).then_some(tolerations);
+    let own: Option<Affinity> =
+        pod.affinity.clone().and_then(|affinity| typed(cluster, settings, "affinity", None, &affinity, sink));
+    let selected: Vec<&str> = pod.node_selector.keys().map(String::as_str).collect();
+    let required = gpu::requirements(cluster.job, role, &selected);
+    for requirement in required.iter().flatten() {
+        let at = role.at().keys(["resources", "gpu", requirement.asked_by]);
+        origins.spec(["affinity", "nodeAffinity"], &at);
+    }
+    spec.affinity = affinity::require(own, &required);
+    let pulls: Vec<LocalObjectReference> = secrets::registry_secrets(cluster.job)
+        .chain(pod.image_pull_secrets.iter().cloned())
+        .map(|name| LocalObjectReference { name })
+        .collect();
+    spec.image_pull_secrets = (!pulls.is_empty()).then_some(pulls);
+}
+
+/// A setting that is written as Kubernetes writes it, as its type; what does not fit is an error at the setting.
+fn typed<T: DeserializeOwned + serde::Serialize>(
+    cluster: &Cluster<'_>,
+    settings: &RoleSettings,
+    key: &str,
+    index: Option<usize>,
+    value: &serde_json::Value,
+    sink: &mut Sink,
+) -> Option<T> {
+    let mut at = setting_at(cluster.job, settings.place(key));
+    if let Some(index) = index.filter(|_| settings.place(key).len() == 1) {
+        at = at.index(index);
+    }
+    let problem = match serde_json::from_value::<T>(value.clone()) {
+        Ok(typed) => match super::order::lost_key(value, &serde_json::to_value(&typed).unwrap_or_default()) {
+            None => return Some(typed),
+            Some(lost) => format!("`{lost}` is not a field of it"),
+        },
+        Err(error) => error.to_string(),
+    };
+    sink.push(
+        Diagnostic::error(
+            codes::KUBERNETES_SETTING,
+            format!(
+                "`{key}` of target `{}` is not what Kubernetes takes: {problem}",
+                cluster.job.target.name
+            ),
+        )
+        .at_place(Place::target(&at), "")
+        .note("it is written as in a pod's `spec`"),
+    );
+    None
+}

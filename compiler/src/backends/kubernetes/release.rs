@@ -1,0 +1,66 @@
+//! The releases of Kubernetes and JobSet, and what each brought.
+
+use jobc_schema::target::KubernetesTarget;
+
+/// A release: major and minor.
+pub(super) type Release = (u32, u32);
+
+/// The releases the output must fit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Releases {
+    /// Of Kubernetes.
+    pub kubernetes: Release,
+    /// Of JobSet.
+    pub jobset: Release,
+}
+
+/// The releases meant where the target names none.
+pub(super) const DEFAULT: Releases = Releases { kubernetes: (1, 34), jobset: (0, 12) };
+
+/// The oldest releases whose fields jobc relies on: 1.27 labels pods with `batch.kubernetes.io/job-name`, and JobSet
+/// 0.6 has the rules of `failurePolicy` and `ttlSecondsAfterFinished`.
+pub(super) const OLDEST: Releases = Releases { kubernetes: (1, 27), jobset: (0, 6) };
+
+/// `backoffLimitPerIndex` and `maxFailedIndexes` of a Job; on by default from here.
+pub(super) const BACKOFF_LIMIT_PER_INDEX: Release = (1, 29);
+/// `podReplacementPolicy` of a Job; on by default from here.
+pub(super) const POD_REPLACEMENT_POLICY: Release = (1, 29);
+/// `successPolicy` of a Job; on by default from here.
+pub(super) const SUCCESS_POLICY: Release = (1, 31);
+/// `dependsOn` of a replicated job.
+pub(super) const DEPENDS_ON: Release = (0, 8);
+/// More than one item in `dependsOn`.
+pub(super) const DEPENDS_ON_FIVE: Release = (0, 9);
+/// The action `RestartJob` of JobSet's failure policy.
+pub(super) const RESTART_JOB: Release = (0, 12);
+
+impl Releases {
+    /// The releases a target names, else today's.
+    pub(super) fn of(settings: &KubernetesTarget) -> Self {
+        let read = |text: &Option<String>, default| text.as_deref().and_then(parse).unwrap_or(default);
+        Self {
+            kubernetes: read(&settings.release, DEFAULT.kubernetes),
+            jobset: read(&settings.jobset, DEFAULT.jobset),
+        }
+    }
+
+    /// How many items `dependsOn` may have: the CRD's `maxItems`.
+    pub(super) fn most_needs(self) -> usize {
+        match self.jobset {
+            old if old < DEPENDS_ON => 0,
+            old if old < DEPENDS_ON_FIVE => 1,
+            _ => 5,
+        }
+    }
+}
+
+/// `1.34` as a pair; nothing where the text is no release, which the targets' schema forbids.
+fn parse(text: &str) -> Option<Release> {
+    let (major, minor) = text.split_once('.')?;
+    Some((major.parse().ok()?, minor.parse().ok()?))
+}
+
+/// A release as people write it.
+pub(super) fn written((major, minor): Release) -> String {
+    format!("{major}.{minor}")
+}

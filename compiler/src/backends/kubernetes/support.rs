@@ -1,0 +1,160 @@
+//! What Kubernetes can express of a job, each refusal with its reason and the nearest thing that works.
+
+mod pods;
+mod policies;
+
+use jobc_schema::Pointer;
+use jobc_schema::job::Network;
+use jobc_schema::plan::{JobPlan, RolePlan, SecretPlan, VolumePlan};
+
+use crate::backend::Support::{self, Full, Lossy};
+use crate::backend::{Capability, capability};
+
+use super::cluster::settings;
+use super::volumes::volume;
+
+/// The answer for one place of the job: who asks decides as much as what is asked.
+pub(super) fn support_at(capability: Capability, place: &Pointer, job: &JobPlan) -> Support {
+    let segments: Vec<String> = place.segments().take(2).collect();
+    let (Some(list), Some(name)) = (segments.first(), segments.get(1)) else {
+        return answer(capability, &Asker::Job, job);
+    };
+    let asker = match list.as_str() {
+        "roles" => job.role(name).map(Asker::Role),
+        "data" | "outputs" => job.volumes.get(name).map(|volume| Asker::Volume(name, volume)),
+        "registries" => Some(Asker::Registry(name)),
+        _ => None,
+    };
+    let need = place.segments().nth(3).filter(|_| list == "roles");
+    match (asker, need) {
+        (Some(Asker::Role(role)), Some(other)) if matches!(capability, Capability::Needs(_)) => {
+            policies::needs(capability, job, role, &other)
+        }
+        (Some(asker), _) => answer(capability, &asker, job),
+        (None, _) => answer(capability, &Asker::Job, job),
+    }
+}
+
+/// The answer for the whole job: the least of those for the places that ask.
+pub(super) fn support(capability: Capability, job: &JobPlan) -> Support {
+    let answers = capability::needs(job)
+        .into_iter()
+        .filter(|(asked, _)| *asked == capability)
+        .map(|(_, place)| support_at(capability, &place, job));
+    let rank = |support: &Support| match support {
+        Support::None(_) => 0,
+        Lossy(_) => 1,
+        Support::Plan => 2,
+        Full => 3,
+    };
+    answers.min_by_key(rank).unwrap_or_else(|| answer(capability, &Asker::Job, job))
+}
+
+/// Who asks for something.
+enum Asker<'a> {
+    /// The job, or nobody in particular.
+    Job,
+    /// A role.
+    Role(&'a RolePlan),
+    /// A volume, by its name.
+    Volume(&'a str, &'a VolumePlan),
+    /// A registry, by its host.
+    Registry(&'a str),
+}
+
+fn none(why: impl Into<String>) -> Support {
+    Support::None(why.into())
+}
+
+fn answer(capability: Capability, asker: &Asker<'_>, job: &JobPlan) -> Support {
+    let role = if let Asker::Role(role) = asker { Some(*role) } else { None };
+    match capability {
+        Capability::NeedsMin
+        | Capability::ReadyLog
+        | Capability::MinSucceeded
+        | Capability::MinFailed
+        | Capability::Retry(_)
+        | Capability::RetryBackoff
+        | Capability::JobTimeout
+        | Capability::GangRequired
+        | Capability::GangMin
+        | Capability::MaxParallel => policies::answer(capability, job, role),
+        Capability::Pids
+        | Capability::Hugepages
+        | Capability::Rdma
+        | Capability::Ulimits
+        | Capability::Gpu(_)
+        | Capability::GpuModel
+        | Capability::GpuMemory
+        | Capability::GpuVersion
+        | Capability::GpuShare
+        | Capability::GpuProfile
+        | Capability::User
+        | Capability::FileIndex => pods::answer(capability, job, role),
+        Capability::Needs(_)
+        | Capability::ReadyProbe
+        | Capability::ReadyKeep
+        | Capability::RetryExitCodes
+        | Capability::RoleTimeout
+        | Capability::Parallel
+        | Capability::GracePeriod
+        | Capability::NoCpu
+        | Capability::NoMemory
+        | Capability::Shm
+        | Capability::Disk
+        | Capability::GpuNone
+        | Capability::Workdir
+        | Capability::ImageCommand
+        | Capability::Labels
+        | Capability::ReadOnlyRoot
+        | Capability::LinuxCapabilities
+        | Capability::Privileged
+        | Capability::Files
+        | Capability::FileSecret
+        | Capability::EnvSecret
+        | Capability::PublishHost
+        | Capability::PublishService
+        | Capability::Network(Network::Auto | Network::Host | Network::Job)
+        | Capability::SecretFromStarter
+        | Capability::SecretFromStore
+        | Capability::ImageBuild
+        | Capability::Ssh => Full,
+        Capability::VolumePath
+        | Capability::VolumeNfs
+        | Capability::VolumeS3
+        | Capability::VolumePvc
+        | Capability::VolumeHttps
+        | Capability::VolumeGit
+        | Capability::VolumeTarget => volume_support(asker, job),
+        Capability::VolumeOptions => Lossy(
+            "kubernetes takes mount options from the PersistentVolume, so these are not used; set `mountOptions` there and write `pvc:NAME`"
+                .to_owned(),
+        ),
+        Capability::Network(Network::None) => none(
+            "a pod always has a network; a NetworkPolicy that denies all traffic in the namespace comes nearest",
+        ),
+        Capability::ImageHost => none(
+            "`image: host` is the root file system of the machine that runs the job, which a pod does not have; name an image",
+        ),
+        Capability::RegistryLogin => registry_support(asker, job),
+    }
+}
+
+fn volume_support(asker: &Asker<'_>, job: &JobPlan) -> Support {
+    let Asker::Volume(name, plan) = asker else { return Full };
+    match volume(name, plan, settings(job)) {
+        Ok(_) => Full,
+        Err(why) => none(why),
+    }
+}
+
+fn registry_support(asker: &Asker<'_>, job: &JobPlan) -> Support {
+    let Asker::Registry(host) = asker else { return Full };
+    let secret = job.registries.get(*host).and_then(|registry| job.secrets.get(&registry.password_secret));
+    match secret {
+        Some(SecretPlan::Store { .. }) => none(
+            "a pull secret holds the log-in as one JSON text, which cannot be made from a key of another Secret; make a docker-registry Secret and name it in the target's `image_pull_secrets`",
+        ),
+        _ => Full,
+    }
+}

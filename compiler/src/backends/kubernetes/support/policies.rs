@@ -1,0 +1,171 @@
+//! Order, readiness, completion, retries and time: what Jobs and JobSets can express of them.
+
+use jobc_schema::plan::{JobPlan, RolePlan};
+use jobc_schema::role::{NeedState, RetryScope};
+use jobc_schema::target::KubernetesKind;
+
+use crate::backend::Capability;
+use crate::backend::Support::{self, Full, Lossy};
+
+use super::super::cluster::{Shape, settings, shape};
+use super::super::policy::{restarts_by_jobset, success_rule, uses_per_index};
+use super::super::release::{
+    BACKOFF_LIMIT_PER_INDEX, DEPENDS_ON, RESTART_JOB, Release, Releases, SUCCESS_POLICY, written,
+};
+use super::none;
+
+/// Whether a role can wait for another one.
+pub(super) fn needs(capability: Capability, job: &JobPlan, role: &RolePlan, other: &str) -> Support {
+    let releases = Releases::of(settings(job));
+    if settings(job).kind == KubernetesKind::Job {
+        return none("a Job waits for nothing; write `kind: jobset` for the target");
+    }
+    if releases.jobset < DEPENDS_ON {
+        return too_old("`dependsOn`", "JobSet", releases.jobset, DEPENDS_ON);
+    }
+    let has_probe = job.role(other).is_some_and(|other| other.ready.is_some());
+    if matches!(capability, Capability::Needs(NeedState::Started)) && has_probe {
+        return none(format!(
+            "a JobSet counts role `{other}` as there when its `ready` has been true, not when its processes run; write `{other}: ready` in `needs` of role `{}`",
+            role.name
+        ));
+    }
+    Full
+}
+
+/// Whether a policy can be expressed.
+pub(super) fn answer(capability: Capability, job: &JobPlan, role: Option<&RolePlan>) -> Support {
+    let kubernetes = Releases::of(settings(job)).kubernetes;
+    match capability {
+        Capability::NeedsMin => {
+            none("a JobSet waits for all instances of a role; leave `min` out, or let the command wait")
+        }
+        Capability::ReadyLog => none(
+            "no probe of Kubernetes reads a log; write `ready: {exec: [...]}` with a command that succeeds when the instance is ready",
+        ),
+        Capability::MinSucceeded => match role {
+            Some(role) if kubernetes < SUCCESS_POLICY && success_rule(role).is_some() => {
+                too_old("`successPolicy` of a Job", "Kubernetes", kubernetes, SUCCESS_POLICY)
+            }
+            _ => Full,
+        },
+        Capability::MinFailed => role.map_or(Full, |role| min_failed(job, role)),
+        Capability::Retry(scope) => role.map_or(Full, |role| retry(job, role, scope)),
+        Capability::RetryBackoff => Lossy(
+            "Kubernetes waits 10s, 20s, 40s and so on up to 6m before another attempt, and JobSet not at all; the wait cannot be set"
+                .to_owned(),
+        ),
+        Capability::JobTimeout => job_timeout(job),
+        Capability::GangRequired => {
+            if settings(job).queue.as_ref().is_some_and(|queue| queue.kueue.is_some()) {
+                return Full;
+            }
+            none(
+                "Kubernetes alone starts each pod when it fits; write `queue: {kueue: NAME}` for the target, for Kueue admits a job as a whole",
+            )
+        }
+        Capability::GangMin => none(
+            "neither Kubernetes nor Kueue starts a job with a part of its pods; write `gang: required` and a target with `queue: {kueue: NAME}`",
+        ),
+        Capability::MaxParallel => Lossy(
+            "each combination is a job of its own and Kubernetes starts them all; a Kueue queue with a quota for so many caps them"
+                .to_owned(),
+        ),
+        _ => Full,
+    }
+}
+
+/// Whether several failures can be borne.
+///
+/// A Job with any failed index is reported as failed at its end, so it fits only where one of the two thresholds is
+/// reached in any case: `min_succeeded` and `min_failed` together are at most the instances and one.
+fn min_failed(job: &JobPlan, role: &RolePlan) -> Support {
+    let releases = Releases::of(settings(job));
+    let Some(failed) = role.completion.min_failed else {
+        return none(
+            "Kubernetes reports a Job with a failed instance as failed; let the command end well, such as `run: python sweep.py || true`",
+        );
+    };
+    if failed <= 1 {
+        return Full;
+    }
+    if role.instances == 1 {
+        return none("a role of one instance fails by its first failure; leave `min_failed` out");
+    }
+    if releases.kubernetes < BACKOFF_LIMIT_PER_INDEX {
+        return too_old("`maxFailedIndexes`", "Kubernetes", releases.kubernetes, BACKOFF_LIMIT_PER_INDEX);
+    }
+    let decided = role
+        .completion
+        .min_succeeded
+        .is_some_and(|n| u64::from(n) + u64::from(failed) <= u64::from(role.instances) + 1);
+    if decided {
+        return Full;
+    }
+    let least = role.instances.saturating_sub(failed) + 1;
+    Lossy(format!(
+        "the other instances go on after fewer than {failed} failures, but a Job with any failed instance ends as failed; with `min_succeeded: {least}` it ends well"
+    ))
+}
+
+/// Whether what is tried again after a failure can be expressed.
+fn retry(job: &JobPlan, role: &RolePlan, scope: RetryScope) -> Support {
+    let releases = Releases::of(settings(job));
+    if !restarts_by_jobset(job, role) {
+        if uses_per_index(job, role) && releases.kubernetes < BACKOFF_LIMIT_PER_INDEX {
+            return too_old(
+                "`backoffLimitPerIndex`",
+                "Kubernetes",
+                releases.kubernetes,
+                BACKOFF_LIMIT_PER_INDEX,
+            );
+        }
+        return Full;
+    }
+    if shape(job) != Shape::JobSet {
+        return none(
+            "a Job restarts single pods only; write `kind: jobset` for the target, or `scope: task`",
+        );
+    }
+    let single = scope == RetryScope::Role && job.roles.len() > 1;
+    if single && releases.jobset < RESTART_JOB {
+        return match too_old("the restart of one role", "JobSet", releases.jobset, RESTART_JOB) {
+            Support::None(why) => none(format!("{why}; or write `scope: job`")),
+            other => other,
+        };
+    }
+    let different = job.roles.iter().any(|r| restarts_by_jobset(job, r) && r.retry.max != role.retry.max);
+    if different {
+        return Lossy(
+            "a JobSet counts the restarts of all roles together, up to the greatest `max` of any; write the same `max` for all roles that restart more than one instance"
+                .to_owned(),
+        );
+    }
+    Full
+}
+
+/// Whether the job's time limit holds for the whole job.
+fn job_timeout(job: &JobPlan) -> Support {
+    if shape(job) != Shape::JobSet {
+        return Full;
+    }
+    let staged = job.roles.iter().any(|role| !role.needs.is_empty());
+    let restarts = job.roles.iter().any(|role| restarts_by_jobset(job, role));
+    if !staged && !restarts {
+        return Full;
+    }
+    let when = if staged { "when the roles it needs are there" } else { "again at each restart" };
+    Lossy(format!(
+        "a JobSet has no time limit; the Job of each role gets it and counts from its own start, {when}; write `timeout` on the roles instead"
+    ))
+}
+
+fn too_old(what: &str, product: &str, has: Release, needs: Release) -> Support {
+    let key = if product == "JobSet" { "jobset" } else { "release" };
+    none(format!(
+        "{what} needs {product} {}, and the target has {}; write `{key}: \"{}\"` for the target if the cluster has it",
+        written(needs),
+        written(has),
+        written(needs)
+    ))
+}

@@ -1,0 +1,185 @@
+//! Whether the target can hold the job at all: its kind, its releases, its queue, and where images come from.
+
+use jobc_schema::Pointer;
+use jobc_schema::plan::VolumeKind;
+use jobc_schema::target::KubernetesKind;
+
+use crate::diagnostic::{Diagnostic, Place, Severity, Sink, codes};
+
+use super::cluster::{Cluster, Shape, setting_at};
+use super::policy::success_rule;
+use super::release::{OLDEST, Release, SUCCESS_POLICY, written};
+
+/// Checks the job against its target; false where no object can be made.
+pub(super) fn check(cluster: &Cluster<'_>, allow_lossy: bool, sink: &mut Sink) -> bool {
+    let before = sink.error_count();
+    kind(cluster, sink);
+    releases(cluster, sink);
+    if let Some(queue) = cluster.settings.queue.as_ref().and_then(|queue| queue.volcano.as_ref()) {
+        sink.push(
+            Diagnostic::error(
+                codes::KUBERNETES_KIND,
+                format!(
+                    "target `{}` names the Volcano queue `{queue}`, which a Job or JobSet cannot wait in",
+                    cluster.job.target.name
+                ),
+            )
+            .at_place(Place::target(&setting_at(cluster.job, ["queue", "volcano"])), "")
+            .note("Volcano jobs come with a later version; write `queue: {kueue: NAME}`, or leave it out"),
+        );
+    }
+    let possible = sink.error_count() == before;
+    needs(cluster, sink);
+    launches(cluster, sink);
+    images(cluster, sink);
+    volume_secrets(cluster, allow_lossy, sink);
+    possible
+}
+
+/// The kinds this version writes, and the one role a Job holds.
+fn kind(cluster: &Cluster<'_>, sink: &mut Sink) {
+    let name = match cluster.settings.kind {
+        KubernetesKind::Auto | KubernetesKind::Jobset => return,
+        KubernetesKind::Job if cluster.job.roles.len() <= 1 => return,
+        KubernetesKind::Job => {
+            sink.push(
+                Diagnostic::error(
+                    codes::KUBERNETES_KIND,
+                    format!(
+                        "a Job has one pod template, and job `{}` has {} roles",
+                        cluster.job.name,
+                        cluster.job.roles.len()
+                    ),
+                )
+                .at_key(&Pointer::ROOT.key("roles"), "")
+                .at_place(Place::target(&setting_at(cluster.job, ["kind"])), "asks for a Job")
+                .note("write `kind: jobset` or `kind: auto` for the target"),
+            );
+            return;
+        }
+        KubernetesKind::Pod => "pod",
+        KubernetesKind::Volcano => "volcano",
+        KubernetesKind::Pytorchjob => "pytorchjob",
+        KubernetesKind::Tfjob => "tfjob",
+        KubernetesKind::Mpijob => "mpijob",
+        KubernetesKind::Trainjob => "trainjob",
+    };
+    sink.push(
+        Diagnostic::error(
+            codes::KUBERNETES_KIND,
+            format!("this version writes no objects of `kind: {name}`"),
+        )
+        .at_place(Place::target(&setting_at(cluster.job, ["kind"])), "")
+        .note("a later version does; write `auto`, `job` or `jobset`"),
+    );
+}
+
+/// Releases too old for the fields that every job needs.
+fn releases(cluster: &Cluster<'_>, sink: &mut Sink) {
+    let mut old = |key: &str, product: &str, has: Release, oldest: Release| {
+        if has < oldest {
+            sink.push(
+                Diagnostic::error(
+                    codes::KUBERNETES_RELEASE,
+                    format!("jobc writes for {product} {} and later, not {}", written(oldest), written(has)),
+                )
+                .at_place(Place::target(&setting_at(cluster.job, [key])), ""),
+            );
+        }
+    };
+    old("release", "Kubernetes", cluster.releases.kubernetes, OLDEST.kubernetes);
+    if cluster.shape == Shape::JobSet {
+        old("jobset", "JobSet", cluster.releases.jobset, OLDEST.jobset);
+    }
+}
+
+/// More needs than `dependsOn` has room for.
+fn needs(cluster: &Cluster<'_>, sink: &mut Sink) {
+    let most = cluster.releases.most_needs();
+    if cluster.shape != Shape::JobSet || most == 0 {
+        return;
+    }
+    for role in cluster.job.roles.iter().filter(|role| role.needs.len() > most) {
+        let release = written(cluster.releases.jobset);
+        let role_needs = role.needs.len();
+        let mut diagnostic = Diagnostic::error(
+            codes::KUBERNETES_RELEASE,
+            format!(
+                "role `{}` needs {role_needs} roles, and JobSet {release} waits for at most {most}",
+                role.name
+            ),
+        )
+        .at_key(&role.at().key("needs"), "")
+        .note("leave out what is needed by a role that is needed, or gather several in one role");
+        if most == 1 && role_needs <= 5 {
+            diagnostic = diagnostic.note("JobSet 0.9 and later wait for up to 5; write `jobset: \"0.9\"` for the target if the cluster has it");
+        }
+        sink.push(diagnostic);
+    }
+}
+
+/// `launch: first` ends the job with its first instance, which needs a success policy.
+fn launches(cluster: &Cluster<'_>, sink: &mut Sink) {
+    for role in &cluster.job.roles {
+        let by_launch = role.completion.min_succeeded.is_none() && success_rule(role).is_some();
+        if by_launch && cluster.releases.kubernetes < SUCCESS_POLICY {
+            sink.push(
+                Diagnostic::error(
+                    codes::KUBERNETES_RELEASE,
+                    format!(
+                        "role `{}` ends with its first instance, which needs Kubernetes {}, and the target has {}",
+                        role.name,
+                        written(SUCCESS_POLICY),
+                        written(cluster.releases.kubernetes)
+                    ),
+                )
+                .at_key(&role.at(), "")
+                .note("start it from a role of one instance (`launch: ROLE`), which any release can wait for"),
+            );
+        }
+    }
+}
+
+/// A cluster pulls images; one that is built here must be somewhere.
+fn images(cluster: &Cluster<'_>, sink: &mut Sink) {
+    if cluster.job.target.settings.registry.is_some() {
+        return;
+    }
+    for image in cluster.job.images.values().filter(|image| image.source.is_built()) {
+        sink.push(
+            Diagnostic::warning(
+                codes::KUBERNETES_REGISTRY,
+                format!(
+                    "the image `{}` is built here, and the cluster does not know where to pull it from",
+                    image.reference
+                ),
+            )
+            .at(&image.declared_at, "is built")
+            .note(format!(
+                "write `registry: HOST/PATH` for target `{}`, and push the image there",
+                cluster.job.target.name
+            )),
+        );
+    }
+}
+
+/// Secrets of volumes that a pod opens without one.
+fn volume_secrets(cluster: &Cluster<'_>, allow_lossy: bool, sink: &mut Sink) {
+    for (name, volume) in cluster.job.volumes.iter().filter(|(_, volume)| volume.secret.is_some()) {
+        let under = if volume.kind == VolumeKind::Data { "data" } else { "outputs" };
+        let severity = if allow_lossy { Severity::Warning } else { Severity::Error };
+        sink.push(
+            Diagnostic::new(
+                codes::KUBERNETES_VOLUME_SECRET,
+                severity,
+                format!(
+                    "the secret of `{name}` is not used on Kubernetes: a pod does not open a volume with one"
+                ),
+            )
+            .at(&Pointer::ROOT.keys([under, name, "secret"]), "")
+            .note(
+                "the PersistentVolume or its CSI driver holds the log-in; leave `secret` out for this target",
+            ),
+        );
+    }
+}

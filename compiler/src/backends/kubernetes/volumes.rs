@@ -1,0 +1,174 @@
+//! Data and outputs as pod volumes.
+
+use jobc_schema::plan::{RolePlan, VolumeKind, VolumePlan, VolumeSource};
+use jobc_schema::target::{KubernetesTarget, Storage};
+use k8s_openapi::api::core::v1::{
+    EmptyDirVolumeSource, HostPathVolumeSource, NFSVolumeSource, PersistentVolumeClaimVolumeSource, Volume,
+    VolumeMount,
+};
+
+use super::cluster::Cluster;
+use super::origins::Origins;
+use super::resources::bytes;
+
+/// The volumes of a pod and where its container sees them.
+#[derive(Debug, Default)]
+pub(super) struct Volumes {
+    /// `spec.volumes`.
+    pub volumes: Vec<Volume>,
+    /// `volumeMounts` of the container.
+    pub mounts: Vec<VolumeMount>,
+}
+
+impl Volumes {
+    /// Adds the data and outputs a role sees, and /dev/shm.
+    pub(super) fn add_storage(&mut self, cluster: &Cluster<'_>, role: &RolePlan, origins: &mut Origins) {
+        for mount in &role.mounts {
+            let Some(plan) = cluster.job.volumes.get(&mount.volume) else { continue };
+            let entry = cluster.settings.storage.get(&mount.volume);
+            let Ok(mut volume) = volume(&mount.volume, plan, cluster.settings) else { continue };
+            volume.name = volume_name(&mount.volume);
+            let under = if plan.kind == VolumeKind::Data { "data" } else { "outputs" };
+            let spec = jobc_schema::Pointer::ROOT.keys([under, &mount.volume]);
+            if self.volumes.iter().all(|known| known.name != volume.name) {
+                let number = self.volumes.len().to_string();
+                match entry {
+                    Some(_) => origins.target(["volumes", &number], &["storage", &mount.volume]),
+                    None => origins.spec(["volumes", &number], &spec),
+                }
+                self.volumes.push(volume);
+            }
+            let number = self.mounts.len().to_string();
+            origins.spec(["containers", "0", "volumeMounts", &number], &spec);
+            self.mounts.push(VolumeMount {
+                name: volume_name(&mount.volume),
+                mount_path: mount.path.clone(),
+                read_only: (!mount.writable).then_some(true),
+                sub_path: entry.and_then(|entry| entry.sub_path.clone()),
+                ..VolumeMount::default()
+            });
+        }
+        if let Some(size) = role.resources.shm_bytes {
+            let at = role.at().keys(["resources", "shm"]);
+            origins.spec(["volumes", &self.volumes.len().to_string()], &at);
+            origins.spec(["containers", "0", "volumeMounts", &self.mounts.len().to_string()], &at);
+            let memory =
+                EmptyDirVolumeSource { medium: Some("Memory".to_owned()), size_limit: Some(bytes(size)) };
+            self.volumes.push(Volume {
+                name: "jobc-shm".to_owned(),
+                empty_dir: Some(memory),
+                ..Volume::default()
+            });
+            self.mounts.push(VolumeMount {
+                name: "jobc-shm".to_owned(),
+                mount_path: "/dev/shm".to_owned(),
+                ..VolumeMount::default()
+            });
+        }
+    }
+}
+
+/// The name of a volume in a pod: its own, kept apart from those that begin with `jobc-`, which are ours.
+fn volume_name(name: &str) -> String {
+    let mut rest = name;
+    while let Some(shorter) = rest.strip_prefix("volume-") {
+        rest = shorter;
+    }
+    if rest.starts_with("jobc-") { format!("volume-{name}") } else { name.to_owned() }
+}
+
+/// What provides a volume of the job, or why nothing does and what to write.
+pub(super) fn volume(name: &str, plan: &VolumePlan, settings: &KubernetesTarget) -> Result<Volume, String> {
+    if let Some(entry) = settings.storage.get(name) {
+        return from_entry(name, entry, plan);
+    }
+    let write = |what: &str| format!("write `storage: {{{name}: {what}}}` under `kubernetes` of the target");
+    let mut volume = Volume::default();
+    match &plan.source {
+        VolumeSource::Pvc { name } => volume.persistent_volume_claim = Some(claim(name)),
+        VolumeSource::Nfs { host, path } => volume.nfs = Some(nfs(host, path)),
+        VolumeSource::Path { path } if !path.starts_with('/') => {
+            return Err(format!(
+                "`{path}` is a path beside the job file, which no node of a cluster has; {}",
+                write("{pvc: NAME}")
+            ));
+        }
+        VolumeSource::Path { path } if settings.host_paths => {
+            volume.host_path = Some(host_path(path, plan.kind));
+        }
+        VolumeSource::Path { path } => {
+            return Err(format!(
+                "`{path}` is a path of one machine, and a pod may land on any; {}, or `host_paths: true` if every node has that path",
+                write("{pvc: NAME}")
+            ));
+        }
+        VolumeSource::S3 { bucket, .. } => {
+            return Err(format!(
+                "a pod cannot mount the bucket `{bucket}` by itself; {} for a claim that a CSI driver fills from it",
+                write("{pvc: NAME}")
+            ));
+        }
+        VolumeSource::Https { .. } => {
+            return Err(format!(
+                "this version fetches nothing into pods; put the file on a volume and {}, or fetch it in `setup`",
+                write("{pvc: NAME}")
+            ));
+        }
+        VolumeSource::Git { .. } => {
+            return Err(format!(
+                "this version clones nothing into pods; clone it in `setup`, copy it into the image, or {}",
+                write("{pvc: NAME}")
+            ));
+        }
+        VolumeSource::Target {} => {
+            return Err(format!("the target does not say what provides `{name}`; {}", write("{pvc: NAME}")));
+        }
+    }
+    Ok(volume)
+}
+
+/// What an entry of the target's `storage` provides.
+fn from_entry(name: &str, entry: &Storage, plan: &VolumePlan) -> Result<Volume, String> {
+    let mut volume = Volume::default();
+    let count = usize::from(entry.pvc.is_some())
+        + usize::from(entry.host_path.is_some())
+        + usize::from(entry.nfs.is_some())
+        + usize::from(entry.ephemeral);
+    if count != 1 {
+        return Err(format!(
+            "the target's `storage` entry `{name}` must have exactly one of `pvc`, `host_path`, `nfs`, `ephemeral`"
+        ));
+    }
+    if let Some(name) = &entry.pvc {
+        volume.persistent_volume_claim = Some(claim(name));
+    } else if let Some(path) = &entry.host_path {
+        volume.host_path = Some(host_path(path, plan.kind));
+    } else if let Some(export) = &entry.nfs {
+        let parts = export
+            .strip_prefix("nfs://")
+            .map_or_else(|| export.split_once(":/"), |rest| rest.split_once('/'));
+        let Some((host, path)) = parts.filter(|(host, _)| !host.is_empty()) else {
+            return Err(format!(
+                "the target's `storage` entry `{name}` has `nfs: {export}`; write `HOST:/PATH` or `nfs://HOST/PATH`"
+            ));
+        };
+        volume.nfs = Some(nfs(host, &format!("/{path}")));
+    } else {
+        volume.empty_dir = Some(EmptyDirVolumeSource::default());
+    }
+    Ok(volume)
+}
+
+fn claim(name: &str) -> PersistentVolumeClaimVolumeSource {
+    PersistentVolumeClaimVolumeSource { claim_name: name.to_owned(), read_only: None }
+}
+
+fn nfs(host: &str, path: &str) -> NFSVolumeSource {
+    NFSVolumeSource { server: host.to_owned(), path: path.to_owned(), read_only: None }
+}
+
+/// Data must be there; outputs are created if missing.
+fn host_path(path: &str, kind: VolumeKind) -> HostPathVolumeSource {
+    let type_ = if kind == VolumeKind::Data { "Directory" } else { "DirectoryOrCreate" };
+    HostPathVolumeSource { path: path.to_owned(), type_: Some(type_.to_owned()) }
+}

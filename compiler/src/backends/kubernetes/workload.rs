@@ -1,0 +1,65 @@
+//! The object that runs the job: a Job or a JobSet.
+
+use k8s_openapi::api::batch::v1::Job;
+use serde_json::Value;
+
+use crate::diagnostic::Sink;
+
+use super::cluster::{Cluster, Shape};
+use super::config::Configs;
+use super::object::Object;
+use super::origins::Origins;
+use super::{job, jobset};
+
+/// The object that runs the job.
+pub(super) fn workload(cluster: &Cluster<'_>, configs: &Configs, sink: &mut Sink) -> Option<Object> {
+    let mut origins = Origins::default();
+    from_settings(cluster, &mut origins);
+    let (kind, value): (&'static str, Value) = match (cluster.shape, &cluster.job.roles[..]) {
+        (Shape::Job | Shape::IndexedJob, [role]) => {
+            let job: Job = job::job(cluster, configs, role, &mut origins, sink);
+            ("Job", serde_json::to_value(job).ok()?)
+        }
+        (Shape::Job | Shape::IndexedJob, _) => return None,
+        (Shape::JobSet, _) => {
+            let set = jobset::jobset(cluster, configs, &mut origins, sink);
+            ("JobSet", serde_json::to_value(set).ok()?)
+        }
+    };
+    Some(Object { kind, name: cluster.job.name.clone(), value, origins: origins.into_list() })
+}
+
+/// Whether the job waits: the target says so, or Kueue admits it.
+pub(super) fn suspended(cluster: &Cluster<'_>, origins: &mut Origins) -> Option<bool> {
+    let queued = cluster.settings.queue.as_ref().is_some_and(|queue| queue.kueue.is_some());
+    if cluster.settings.suspend {
+        origins.target(["spec", "suspend"], &["suspend"]);
+    } else if queued {
+        origins.target(["spec", "suspend"], &["queue", "kueue"]);
+    }
+    (cluster.settings.suspend || queued).then_some(true)
+}
+
+/// Notes which of the metadata are settings.
+fn from_settings(cluster: &Cluster<'_>, origins: &mut Origins) {
+    let settings = cluster.settings;
+    origins.spec(["metadata", "name"], &jobc_schema::Pointer::ROOT.key("name"));
+    if settings.namespace.is_some() {
+        origins.target(["metadata", "namespace"], &["namespace"]);
+    }
+    if let Some(queue) = &settings.queue {
+        if queue.kueue.is_some() {
+            origins.target(["metadata", "labels", "kueue.x-k8s.io/queue-name"], &["queue", "kueue"]);
+        }
+        if queue.priority.is_some() {
+            origins.target(["metadata", "labels", "kueue.x-k8s.io/priority-class"], &["queue", "priority"]);
+        }
+    }
+    for key in settings.pod.labels.keys() {
+        origins.target(["metadata", "labels", key], &["labels", key]);
+    }
+    if cluster.job.description.is_some() {
+        let description = jobc_schema::Pointer::ROOT.key("description");
+        origins.spec(["metadata", "annotations", "kubernetes.io/description"], &description);
+    }
+}

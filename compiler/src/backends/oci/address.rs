@@ -1,0 +1,95 @@
+//! Addresses and ports of a job whose tasks all run on one machine.
+
+use std::collections::BTreeMap;
+
+use jobc_schema::job::Network;
+use jobc_schema::plan::{JobPlan, PortPlan, RolePlan};
+
+use crate::backend::Address;
+use crate::backend::tasks::Task;
+use crate::diagnostic::{Diagnostic, Sink, codes};
+
+/// Where the tasks of one job find each other.
+pub(super) struct Places<'a> {
+    network: Network,
+    roles: BTreeMap<&'a str, &'a RolePlan>,
+}
+
+/// What one task sees.
+pub(super) struct Seen<'a> {
+    places: &'a Places<'a>,
+    task: Task<'a>,
+}
+
+impl<'a> Places<'a> {
+    /// The places of a job.
+    pub(super) fn new(job: &'a JobPlan) -> Self {
+        Self { network: job.network, roles: job.roles.iter().map(|role| (&*role.name, role)).collect() }
+    }
+
+    /// What one task sees.
+    pub(super) fn seen_by(&'a self, task: Task<'a>) -> Seen<'a> {
+        Seen { places: self, task }
+    }
+
+    /// The number of an instance's port: its own where instances have addresses of their own.
+    pub(super) fn number(&self, port: &PortPlan, index: u32) -> u64 {
+        match self.network {
+            Network::Job | Network::None => u64::from(port.number),
+            Network::Auto | Network::Host => port.shared_base.map_or(u64::from(port.number), |base| {
+                u64::from(base) + u64::from(index) * u64::from(port.count)
+            }),
+        }
+    }
+}
+
+impl Address for Seen<'_> {
+    fn index(&self) -> String {
+        self.task.index.to_string()
+    }
+
+    fn rank(&self, offset: u32) -> String {
+        (u64::from(self.task.index) + u64::from(offset)).to_string()
+    }
+
+    fn host(&self, role: &str, index: Option<u32>) -> String {
+        match self.places.network {
+            Network::Job => format!("{role}-{}", index.unwrap_or(self.task.index)),
+            Network::Auto | Network::Host | Network::None => "127.0.0.1".to_owned(),
+        }
+    }
+
+    fn port(&self, role: &str, label: &str, index: Option<u32>) -> String {
+        let port = self.places.roles.get(role).and_then(|role| role.port(label));
+        let index = index.unwrap_or(self.task.index);
+        port.map(|port| self.places.number(port, index).to_string()).unwrap_or_default()
+    }
+
+    fn instances(&self, role: &str) -> u32 {
+        self.places.roles.get(role).map_or(0, |role| role.instances)
+    }
+}
+
+/// Reports ports that would be above the last one there is.
+pub(super) fn check_ports(job: &JobPlan, places: &Places<'_>, sink: &mut Sink) {
+    for role in &job.roles {
+        for port in &role.ports {
+            let last =
+                places.number(port, role.instances.saturating_sub(1)) + u64::from(port.count).max(1) - 1;
+            if last > u64::from(u16::MAX) {
+                let message = format!(
+                    "port `{}` of the last instance of `{}` would be {last}, and 65535 is the last port",
+                    port.label, role.name
+                );
+                sink.push(
+                    Diagnostic::error(codes::PORT_ABOVE_RANGE, message)
+                        .at(&role.at().keys(["resources", "ports", &port.label]), "")
+                        .note(format!(
+                            "the {} instances share one address; write `network: job`, or fewer instances or ports",
+                            role.instances
+                        )),
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! Annotations: what a bundle says to whoever runs it, which config.json has no field for. docs/oci.md has the table.
+
+use indexmap::IndexMap;
+use jobc_schema::gpu::Isolation;
+use jobc_schema::job::Network;
+use jobc_schema::plan::{
+    EnvPlan, FileContent, GpuPlan, JobPlan, RolePlan, SecretPlan, VolumeKind, VolumeSource,
+};
+
+use crate::backend::tasks::Task;
+
+use super::gpu::{self, Injection};
+use super::{image, mounts};
+
+/// The annotations of a task's bundle, in a fixed order.
+pub(super) fn annotations(
+    job: &JobPlan,
+    task: Task<'_>,
+    injection: Option<&Injection>,
+) -> IndexMap<String, String> {
+    let role = task.role;
+    let mut notes = Notes::default();
+    notes.add("job", &job.name);
+    notes.add("role", &role.name);
+    notes.add("index", task.index.to_string());
+    if let Some(reference) = image::reference(job, role) {
+        notes.add("image", reference);
+    }
+    notes.add("from-image", image::left_to_image(job, role).join(","));
+    if let Some(user) = role.user.as_deref().or(image::known(job, role).user) {
+        notes.add("user", user);
+    }
+    notes.add("network", network(job.network));
+    if let Some(ssh) = job.distributed.as_ref().and_then(|d| d.ssh.as_ref()) {
+        notes.add("ssh", format!("{}:{}", ssh.user, ssh.port));
+    }
+    resources(&mut notes, task);
+    volumes(&mut notes, job, role);
+    secrets(&mut notes, job, role);
+    for (name, value) in &role.labels {
+        notes.add(&format!("label.{name}"), value);
+    }
+    if let Some(Injection::Devices(names)) = injection {
+        notes.0.insert("cdi.k8s.io/jobc".to_owned(), names.clone());
+    }
+    notes.0
+}
+
+/// Annotations under `dev.jobc.`.
+#[derive(Default)]
+struct Notes(IndexMap<String, String>);
+
+impl Notes {
+    fn add(&mut self, key: &str, value: impl Into<String>) {
+        self.0.insert(format!("dev.jobc.{key}"), value.into());
+    }
+
+    fn add_if(&mut self, key: &str, value: Option<impl ToString>) {
+        if let Some(value) = value {
+            self.add(key, value.to_string());
+        }
+    }
+}
+
+fn network(network: Network) -> &'static str {
+    match network {
+        Network::Auto | Network::Host => "host",
+        Network::Job => "job",
+        Network::None => "none",
+    }
+}
+
+fn resources(notes: &mut Notes, task: Task<'_>) {
+    let resources = &task.role.resources;
+    notes.add_if("disk", resources.disk_bytes);
+    notes.add_if("rdma", resources.rdma.filter(|count| *count > 0));
+    if let Some(gpu) = resources.gpu.as_ref().filter(|gpu| gpu.count > 0) {
+        gpus(notes, task, gpu);
+    }
+}
+
+fn gpus(notes: &mut Notes, task: Task<'_>, gpu: &GpuPlan) {
+    notes.add("gpus", gpu::list(&gpu::numbers(gpu, task)));
+    notes.add("gpu.vendor", gpu::vendor(gpu.vendor));
+    if !gpu.models.is_empty() {
+        notes.add("gpu.models", gpu.models.join(","));
+    }
+    notes.add_if("gpu.memory", gpu.memory_bytes);
+    notes.add_if("gpu.compute-capability", gpu.compute_capability.as_ref());
+    notes.add_if("gpu.cuda", gpu.cuda.as_ref());
+    notes.add_if("gpu.driver", gpu.driver.as_ref());
+    if let Some(share) = &gpu.share {
+        notes.add_if("gpu.share.memory", share.memory_bytes);
+        notes.add_if("gpu.share.cores", share.cores_percent);
+        notes.add_if("gpu.share.profile", share.profile.as_ref());
+        notes.add(
+            "gpu.share.isolation",
+            match share.isolation {
+                Isolation::None => "none",
+                Isolation::Soft => "soft",
+                Isolation::Hard => "hard",
+            },
+        );
+        notes.add("gpu.share.same-card", share.same_card.to_string());
+    }
+}
+
+/// Where fetched volumes come from, and which folders must be made before the start.
+fn volumes(notes: &mut Notes, job: &JobPlan, role: &RolePlan) {
+    for mount in &role.mounts {
+        let Some(volume) = job.volumes.get(&mount.volume) else { continue };
+        if volume.kind == VolumeKind::Output {
+            notes.add(&format!("output.{}", mount.volume), &mount.path);
+        }
+        if mounts::storage(job, &mount.volume).is_some() {
+            continue;
+        }
+        let fetched = match &volume.source {
+            VolumeSource::Https { url, unpack: true } => format!("unpack+{url}"),
+            VolumeSource::Https { url, unpack: false } => url.clone(),
+            VolumeSource::Git { url, reference: Some(reference) } => format!("git+{url}#{reference}"),
+            VolumeSource::Git { url, reference: None } => format!("git+{url}"),
+            _ => continue,
+        };
+        notes.add(&format!("volume.{}", mount.volume), fetched);
+        notes.add_if(&format!("secret.volume.{}", mount.volume), volume.secret.as_ref());
+    }
+}
+
+/// Which variables and files hold secrets, and where their values come from; never the values.
+fn secrets(notes: &mut Notes, job: &JobPlan, role: &RolePlan) {
+    let mut used: Vec<&str> = vec![];
+    for (name, value) in &role.env {
+        if let EnvPlan::Secret { secret } = value {
+            notes.add(&format!("secret.env.{name}"), secret);
+            used.push(secret);
+        }
+    }
+    for file in &role.files {
+        if let FileContent::Secret { secret } = &file.content {
+            notes.add(&format!("secret.file.{}", file.path), secret);
+            notes.add(&format!("secret.mode.{}", file.path), format!("{:04o}", file.mode));
+            used.push(secret);
+        }
+    }
+    for mount in &role.mounts {
+        used.extend(job.volumes.get(&mount.volume).and_then(|volume| volume.secret.as_deref()));
+    }
+    for name in used {
+        let source = match job.secrets.get(name) {
+            Some(SecretPlan::Env(variable)) => format!("env:{variable}"),
+            Some(SecretPlan::File(path)) => format!("file:{path}"),
+            Some(SecretPlan::Store { name, key }) => format!("store:{name}/{key}"),
+            None => continue,
+        };
+        notes.add(&format!("secret.from.{name}"), source);
+    }
+}

@@ -1,0 +1,163 @@
+//! GPUs of a bundle: the vendors' environment contracts, and what a machine injects by.
+//!
+//! Numbers are logical: task `i` of a role has `count` of them from `first + i * count`. Whoever runs the bundle maps
+//! them to cards. reference/gpu.md A.3 and A.4 have the sources of the names.
+
+use jobc_schema::gpu::{DriverCapability, Vendor};
+use jobc_schema::plan::{GpuPlan, JobPlan};
+use jobc_schema::target::GpuInjection;
+use oci_spec::runtime::{Hook, Hooks};
+
+use crate::backend::tasks::Task;
+use crate::diagnostic::{Diagnostic, Sink, codes};
+
+/// Where NVIDIA's packages put the hook.
+const HOOK: &str = "/usr/bin/nvidia-container-runtime-hook";
+
+/// The logical numbers of a task's GPUs or slices.
+pub(super) fn numbers(gpu: &GpuPlan, task: Task<'_>) -> Vec<u64> {
+    let count = u64::from(gpu.count);
+    let first = u64::from(gpu.first) + u64::from(task.index) * count;
+    (first..first + count).collect()
+}
+
+/// The numbers with commas between, as the vendors' variables want them.
+pub(super) fn list(numbers: &[u64]) -> String {
+    numbers.iter().map(u64::to_string).collect::<Vec<_>>().join(",")
+}
+
+/// The variables that ask the vendor's runtime for the task's GPUs; none where the role says nothing about GPUs.
+///
+/// `void` hides all: for `gpu: 0`, and for slices, whose devices only an allocation can name, so that a program
+/// never sees whole cards in their place.
+pub(super) fn env(task: Task<'_>) -> Vec<(&'static str, String)> {
+    let Some(gpu) = &task.role.resources.gpu else { return vec![] };
+    if gpu.count == 0 {
+        return vec![("NVIDIA_VISIBLE_DEVICES", "void".into()), ("AMD_VISIBLE_DEVICES", "void".into())];
+    }
+    let visible = if gpu.share.is_some() { "void".to_owned() } else { list(&numbers(gpu, task)) };
+    match gpu.vendor {
+        Vendor::Nvidia => {
+            let mut env = vec![("NVIDIA_VISIBLE_DEVICES", visible)];
+            if !gpu.capabilities.is_empty() {
+                let names: Vec<_> = gpu.capabilities.iter().map(|c| capability(*c)).collect();
+                env.push(("NVIDIA_DRIVER_CAPABILITIES", names.join(",")));
+            }
+            if let Some(cuda) = &gpu.cuda {
+                env.push(("NVIDIA_REQUIRE_CUDA", format!("cuda>={}", major_minor(cuda))));
+            }
+            if let Some(driver) = &gpu.driver {
+                env.push(("NVIDIA_REQUIRE_DRIVER", format!("driver>={driver}")));
+            }
+            if let Some(arch) = &gpu.compute_capability {
+                env.push(("NVIDIA_REQUIRE_ARCH", format!("arch>={arch}")));
+            }
+            env
+        }
+        Vendor::Amd => vec![("AMD_VISIBLE_DEVICES", visible)],
+        // Intel's have no such contract: the nodes of /dev/dri are all there is.
+        Vendor::Intel => vec![],
+    }
+}
+
+/// What a bundle injects, where the chosen way serves the task's GPUs.
+pub(super) enum Injection {
+    /// NVIDIA's prestart hook.
+    Hook(Hooks),
+    /// CDI device names, with commas between.
+    Devices(String),
+}
+
+/// What the task's bundle injects.
+pub(super) fn injection(task: Task<'_>, chosen: GpuInjection) -> Option<Injection> {
+    let gpu = task.role.resources.gpu.as_ref().filter(|gpu| gpu.count > 0 && serves(chosen, gpu))?;
+    match chosen {
+        GpuInjection::None => None,
+        GpuInjection::Hook => Some(Injection::Hook(nvidia_hook())),
+        GpuInjection::Cdi => {
+            let kind = if gpu.vendor == Vendor::Amd { "amd.com/gpu" } else { "nvidia.com/gpu" };
+            let names: Vec<_> = numbers(gpu, task).iter().map(|number| format!("{kind}={number}")).collect();
+            Some(Injection::Devices(names.join(",")))
+        }
+    }
+}
+
+/// Reports roles whose GPUs the chosen way does not serve.
+pub(super) fn check_injection(job: &JobPlan, chosen: GpuInjection, sink: &mut Sink) {
+    let way = match chosen {
+        GpuInjection::None => return,
+        GpuInjection::Hook => "hook",
+        GpuInjection::Cdi => "cdi",
+    };
+    for role in &job.roles {
+        let Some(gpu) = role.resources.gpu.as_ref().filter(|gpu| gpu.count > 0 && !serves(chosen, gpu))
+        else {
+            continue;
+        };
+        let what = match (&gpu.share, gpu.vendor) {
+            (Some(_), _) => "slices of a GPU",
+            (None, Vendor::Amd) => "AMD GPUs",
+            (None, Vendor::Intel) => "Intel GPUs",
+            (None, Vendor::Nvidia) => "these GPUs",
+        };
+        sink.push(
+            Diagnostic::warning(
+                codes::GPU_NOT_INJECTED,
+                format!(
+                    "the GPU injection `{way}` does not serve {what}, so the bundles of `{}` have none",
+                    role.name
+                ),
+            )
+            .at(&role.at().keys(["resources", "gpu"]), "")
+            .note("`jobc run` adds the devices itself; whoever else runs the bundles must add them"),
+        );
+    }
+}
+
+/// Whether a way of injection knows the devices before a machine has allocated them.
+fn serves(chosen: GpuInjection, gpu: &GpuPlan) -> bool {
+    gpu.share.is_none()
+        && match chosen {
+            GpuInjection::None => true,
+            GpuInjection::Hook => gpu.vendor == Vendor::Nvidia,
+            GpuInjection::Cdi => matches!(gpu.vendor, Vendor::Nvidia | Vendor::Amd),
+        }
+}
+
+/// The hook as NVIDIA's own runtime inserts it; it reads the environment of the bundle.
+fn nvidia_hook() -> Hooks {
+    let mut hook = Hook::default();
+    hook.set_path(HOOK.into())
+        .set_args(Some(vec!["nvidia-container-runtime-hook".into(), "prestart".into()]));
+    let mut hooks = Hooks::default();
+    // Deprecated since 1.0.2, but the only kind NVIDIA's hook works as, and still run by every runtime.
+    hooks.set_prestart(Some(vec![hook]));
+    hooks
+}
+
+/// `12.4.1` as `12.4`: the driver knows no more of a CUDA version.
+fn major_minor(version: &str) -> String {
+    version.split('.').take(2).collect::<Vec<_>>().join(".")
+}
+
+/// The name of the vendor as users write it.
+pub(super) fn vendor(vendor: Vendor) -> &'static str {
+    match vendor {
+        Vendor::Nvidia => "nvidia",
+        Vendor::Amd => "amd",
+        Vendor::Intel => "intel",
+    }
+}
+
+fn capability(capability: DriverCapability) -> &'static str {
+    match capability {
+        DriverCapability::Compute => "compute",
+        DriverCapability::Utility => "utility",
+        DriverCapability::Video => "video",
+        DriverCapability::Graphics => "graphics",
+        DriverCapability::Display => "display",
+        DriverCapability::Compat32 => "compat32",
+        DriverCapability::Ngx => "ngx",
+        DriverCapability::All => "all",
+    }
+}

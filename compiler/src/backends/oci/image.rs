@@ -1,0 +1,73 @@
+//! What a bundle knows of its image before the image is there, and what it leaves to the image.
+
+use jobc_schema::plan::{BuildStep, CommandPlan, ImagePlan, ImageSource, JobPlan, RolePlan};
+
+use crate::backend::command;
+
+/// The settings of an image that its build block tells.
+#[derive(Debug, Default)]
+pub(super) struct Known<'a> {
+    /// Who commands run as.
+    pub(super) user: Option<&'a str>,
+    /// The folder commands start in; absolute.
+    pub(super) workdir: Option<&'a str>,
+    /// The ENTRYPOINT; an image with its own inherits no CMD.
+    pub(super) entrypoint: Option<&'a [String]>,
+}
+
+/// What the build block of a role's image tells.
+pub(super) fn known<'a>(job: &'a JobPlan, role: &RolePlan) -> Known<'a> {
+    let Some(ImagePlan { source: ImageSource::Build { steps, workdir, user, entrypoint, .. }, .. }) =
+        job.image_of(role)
+    else {
+        return Known::default();
+    };
+    let last = |pick: fn(&BuildStep) -> Option<&String>| steps.iter().rev().find_map(pick);
+    let user =
+        user.as_ref().or(last(|step| if let BuildStep::User(user) = step { Some(user) } else { None }));
+    let workdir =
+        last(|step| if let BuildStep::Workdir(at) = step { Some(at) } else { None }).or(workdir.as_ref());
+    Known {
+        user: user.map(String::as_str),
+        workdir: workdir.map(String::as_str).filter(|at| at.starts_with('/')),
+        entrypoint: entrypoint.as_deref(),
+    }
+}
+
+/// What of the process is the image's to say, in the words of the annotation `dev.jobc.from-image`.
+///
+/// `env`: variables that `process.env` does not have; `path`: the value of PATH, in place of the default there; `cwd`,
+/// `user`: in place of the defaults; `entrypoint`: goes before `process.args`; `command`: replaces `process.args`.
+pub(super) fn left_to_image(job: &JobPlan, role: &RolePlan) -> Vec<&'static str> {
+    let known = known(job, role);
+    let mut left = vec!["env"];
+    if !role.env.contains_key("PATH") {
+        left.push("path");
+    }
+    if role.workdir.is_none() && known.workdir.is_none() {
+        left.push("cwd");
+    }
+    if role.user.is_none() && known.user.is_none() {
+        left.push("user");
+    }
+    if known.entrypoint.is_none() {
+        if command::argv(job, role).is_none() {
+            left.push("command");
+        } else if command::keeps_entrypoint(role) && matches!(role.command, CommandPlan::Args(_)) {
+            left.push("entrypoint");
+        }
+    }
+    left
+}
+
+/// The image a role runs in, as whoever runs the bundle finds it: behind the target's registry where it is built.
+pub(super) fn reference(job: &JobPlan, role: &RolePlan) -> Option<String> {
+    let image = job.image_of(role)?;
+    Some(match (&image.source, &job.target.settings.registry) {
+        (ImageSource::Host {}, _) => "host".to_owned(),
+        (source, Some(registry)) if source.is_built() => {
+            format!("{}/{}", registry.trim_end_matches('/'), image.reference)
+        }
+        _ => image.reference.clone(),
+    })
+}

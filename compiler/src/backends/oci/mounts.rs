@@ -1,0 +1,202 @@
+//! The mounts of a bundle: the kernel's own file systems, /dev/shm, volumes, and small files.
+
+use camino::Utf8PathBuf;
+use jobc_schema::Pointer;
+use jobc_schema::job::Network;
+use jobc_schema::plan::{
+    FileContent, FilePlan, JobPlan, MountPlan, RolePlan, VolumeKind, VolumePlan, VolumeSource,
+};
+use oci_spec::runtime::Mount;
+
+use crate::backend::tasks::Task;
+use crate::backend::{Address, Content, Context, File, From, Origin, PartOf, render};
+use crate::diagnostic::{Diagnostic, Sink, codes};
+
+/// The size of /dev/shm where the role asks for none: that of the usual engines.
+const SHM: &str = "65536k";
+
+/// A mount, and the place of the job file that asked for it.
+pub(super) struct Asked {
+    pub(super) mount: Mount,
+    pub(super) from: Option<Pointer>,
+}
+
+/// The mounts of a task in the order they are made.
+pub(super) fn mounts(job: &JobPlan, task: Task<'_>, context: &Context<'_>) -> Vec<Asked> {
+    let role = task.role;
+    let mut list = kernel_mounts(role);
+    if matches!(job.network, Network::Auto | Network::Host) {
+        // Who shares the machine's network asks the machine's resolver; a file of the role's own goes before it.
+        for path in ["/etc/hosts", "/etc/resolv.conf"] {
+            if !role.files.iter().any(|file| file.path == path) {
+                list.push(bind(path, path, &["rbind", "nosuid", "nodev", "noexec", "ro"], None));
+            }
+        }
+    }
+    // A mount hides what was mounted below it before, so outer ones come first.
+    let mut volumes: Vec<&MountPlan> = role.mounts.iter().collect();
+    volumes.sort_by_key(|mount| mount.path.split('/').filter(|part| !part.is_empty()).count());
+    for mount in volumes {
+        if let Some(source) =
+            job.volumes.get(&mount.volume).and_then(|v| source(job, &mount.volume, v, context))
+        {
+            let access = if mount.writable { "rw" } else { "ro" };
+            let from = job.volumes.get(&mount.volume).map(|volume| place(&mount.volume, volume));
+            list.push(bind(&mount.path, source.as_str(), &["rbind", "nosuid", "nodev", access], from));
+        }
+    }
+    for (file, from) in text_files(role) {
+        list.push(bind(
+            &file.path,
+            bundle_path(&file.path).as_str(),
+            &["rbind", "nosuid", "nodev", "ro"],
+            from,
+        ));
+    }
+    list
+}
+
+/// The bundle's own copies of the role's and jobc's text files.
+pub(super) fn files(task: Task<'_>, at: &dyn Address) -> Vec<File> {
+    let copy = |(file, from): (&FilePlan, Option<Pointer>)| {
+        let FileContent::Text(text) = &file.content else { return None };
+        let path = Utf8PathBuf::from(task.name()).join(bundle_path(&file.path));
+        let mut copy = File::new(path, Content::Text(render(text, at)));
+        copy.mode = file.mode;
+        if let Some(from) = from {
+            copy.origins.push(Origin { part: PartOf::Line(1), from: From::Spec(from) });
+        }
+        Some(copy)
+    };
+    text_files(task.role).filter_map(copy).collect()
+}
+
+/// Files with text, jobc's own first, each with the place of the job file that asked for it.
+fn text_files(role: &RolePlan) -> impl Iterator<Item = (&FilePlan, Option<Pointer>)> {
+    let own =
+        role.provided_files.iter().filter(|file| !role.files.iter().any(|other| other.path == file.path));
+    let users = role.files.iter().map(|file| (file, Some(role.at().keys(["files", &file.path]))));
+    own.map(|file| (file, None)).chain(users).filter(|(file, _)| matches!(file.content, FileContent::Text(_)))
+}
+
+/// Where a bundle keeps its copy of a file: below `files/`, whatever `..` the path has.
+fn bundle_path(path: &str) -> Utf8PathBuf {
+    let mut kept = Utf8PathBuf::from("files");
+    kept.extend(path.split('/').filter(|part| !matches!(*part, "" | "." | "..")));
+    kept
+}
+
+/// What a volume is bound from: a folder of the machine, or for what `jobc run` fetches one beside the bundles.
+///
+/// A relative path is relative to the bundle, which lies two folders below the target's.
+fn source(job: &JobPlan, name: &str, volume: &VolumePlan, context: &Context<'_>) -> Option<Utf8PathBuf> {
+    let of_machine = |path: &str| {
+        if path.starts_with('/') {
+            Utf8PathBuf::from(path)
+        } else {
+            Utf8PathBuf::from("../..").join(&context.to_job).join(path.trim_start_matches("./"))
+        }
+    };
+    if let Some(path) = storage(job, name) {
+        return Some(of_machine(path));
+    }
+    match &volume.source {
+        VolumeSource::Path { path } => Some(of_machine(path)),
+        VolumeSource::Https { .. } | VolumeSource::Git { .. } => {
+            Some(Utf8PathBuf::from("../volumes").join(name))
+        }
+        // Refused before, by the capabilities.
+        VolumeSource::Nfs { .. }
+        | VolumeSource::S3 { .. }
+        | VolumeSource::Pvc { .. }
+        | VolumeSource::Target {} => None,
+    }
+}
+
+/// The folder of the machine that the target gives for a volume.
+pub(super) fn storage<'a>(job: &'a JobPlan, name: &str) -> Option<&'a str> {
+    job.target.settings.oci.as_ref()?.storage.get(name).map(String::as_str)
+}
+
+fn place(name: &str, volume: &VolumePlan) -> Pointer {
+    let under = if volume.kind == VolumeKind::Data { "data" } else { "outputs" };
+    Pointer::ROOT.keys([under, name])
+}
+
+/// Warns of what is mounted inside a read-only volume: the place for it must be there already.
+///
+/// A runtime makes the file or folder that a mount covers, and cannot in what it has mounted read-only before.
+pub(super) fn check_nesting(role: &RolePlan, sink: &mut Sink) {
+    let read_only: Vec<_> = role.mounts.iter().filter(|mount| !mount.writable).collect();
+    let volumes = role.mounts.iter().map(|mount| (&mount.path, role.at()));
+    let files = role.provided_files.iter().map(|file| (&file.path, role.at()));
+    let users = role.files.iter().map(|file| (&file.path, role.at().keys(["files", &file.path])));
+    for (path, from) in volumes.chain(files).chain(users) {
+        for outer in &read_only {
+            let inside = path.strip_prefix(outer.path.trim_end_matches('/'));
+            if inside.is_some_and(|rest| rest.starts_with('/') && rest.len() > 1) {
+                sink.push(
+                    Diagnostic::warning(
+                        codes::INSIDE_READ_ONLY,
+                        format!("`{path}` lies inside `{}`, where `{}` is mounted read-only", outer.path, outer.volume),
+                    )
+                    .at_key(&from, "")
+                    .note(format!(
+                        "it must be there in the folder already, or the task does not start; choose a path outside, or write `writable: true` for `{}`",
+                        outer.volume
+                    )),
+                );
+            }
+        }
+    }
+}
+
+/// What a container has of the kernel.
+fn kernel_mounts(role: &RolePlan) -> Vec<Asked> {
+    let access = if role.security.privileged { "rw" } else { "ro" };
+    let shm = role.resources.shm_bytes.map_or_else(|| SHM.to_owned(), |bytes| bytes.to_string());
+    let shm_from = role.resources.shm_bytes.map(|_| role.at().keys(["resources", "shm"]));
+    vec![
+        special("/proc", "proc", "proc", &["nosuid", "noexec", "nodev"], None),
+        special("/dev", "tmpfs", "tmpfs", &["nosuid", "strictatime", "mode=755", "size=65536k"], None),
+        special(
+            "/dev/pts",
+            "devpts",
+            "devpts",
+            &["nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620", "gid=5"],
+            None,
+        ),
+        special(
+            "/dev/shm",
+            "tmpfs",
+            "shm",
+            &["nosuid", "noexec", "nodev", "mode=1777", &format!("size={shm}")],
+            shm_from,
+        ),
+        special("/dev/mqueue", "mqueue", "mqueue", &["nosuid", "noexec", "nodev"], None),
+        special("/sys", "sysfs", "sysfs", &["nosuid", "noexec", "nodev", access], None),
+        special(
+            "/sys/fs/cgroup",
+            "cgroup",
+            "cgroup",
+            &["nosuid", "noexec", "nodev", "relatime", access],
+            None,
+        ),
+    ]
+}
+
+fn special(at: &str, kind: &str, source: &str, options: &[&str], from: Option<Pointer>) -> Asked {
+    let mut asked = bind(at, source, options, from);
+    asked.mount.set_typ(Some(kind.to_owned()));
+    asked
+}
+
+fn bind(at: &str, source: &str, options: &[&str], from: Option<Pointer>) -> Asked {
+    let mut mount = Mount::default();
+    mount
+        .set_destination(at.into())
+        .set_typ(Some("bind".to_owned()))
+        .set_source(Some(source.into()))
+        .set_options(Some(options.iter().map(|option| (*option).to_owned()).collect()));
+    Asked { mount, from }
+}

@@ -1,0 +1,113 @@
+//! What a bundle can express, what `jobc run` adds from the plan, and what neither can.
+
+use jobc_schema::Pointer;
+use jobc_schema::gpu::Vendor;
+use jobc_schema::job::Network;
+use jobc_schema::plan::JobPlan;
+
+use crate::backend::{Capability, Support};
+
+use super::mounts::storage;
+
+/// How far a bundle can express something that a place of the job file asks for.
+pub(super) fn support(capability: Capability, place: &Pointer, job: &JobPlan) -> Support {
+    use Capability as C;
+    // `/data/NAME` or `/outputs/NAME`, with `source` below where it has one.
+    let volume = place.segments().nth(1);
+    let volume = volume.as_deref();
+    match capability {
+        // A bundle starts one task once: order, time, repetition and number are matters of whoever starts it.
+        C::Needs(_)
+        | C::NeedsMin
+        | C::ReadyProbe
+        | C::ReadyLog
+        | C::ReadyKeep
+        | C::MinSucceeded
+        | C::MinFailed
+        | C::Retry(_)
+        | C::RetryExitCodes
+        | C::RetryBackoff
+        | C::JobTimeout
+        | C::RoleTimeout
+        | C::GracePeriod
+        | C::GangRequired
+        | C::GangMin
+        | C::Parallel
+        | C::MaxParallel
+        // Annotations say what to put in: an image, secrets, keys, devices, a disk limit.
+        | C::ImageHost
+        | C::ImageBuild
+        | C::ImageCommand
+        | C::RegistryLogin
+        | C::Ssh
+        | C::FileSecret
+        | C::EnvSecret
+        | C::SecretFromStarter
+        | C::VolumeHttps
+        | C::VolumeGit
+        | C::Disk
+        | C::Rdma
+        | C::GpuModel
+        | C::GpuMemory
+        | C::GpuShare
+        | C::GpuProfile
+        | C::Gpu(Vendor::Intel)
+        | C::Network(Network::Job) => Support::Plan,
+        C::Gpu(Vendor::Nvidia | Vendor::Amd)
+        | C::GpuNone
+        | C::GpuVersion
+        | C::Network(Network::Auto | Network::Host | Network::None)
+        | C::Files
+        | C::FileIndex
+        | C::VolumePath
+        | C::NoCpu
+        | C::NoMemory
+        | C::Shm
+        | C::Pids
+        | C::Hugepages
+        | C::Ulimits
+        | C::User
+        | C::Workdir
+        | C::Labels
+        | C::ReadOnlyRoot
+        | C::LinuxCapabilities
+        | C::Privileged => Support::Full,
+        C::PublishHost | C::PublishService => publish(job.network),
+        C::SecretFromStore => Support::None(
+            "a machine has no secret store; write `env:` or `file:`, which `jobc run` reads when the job starts".into(),
+        ),
+        C::VolumeNfs => provided(job, volume, "an NFS export"),
+        C::VolumeS3 => provided(job, volume, "an S3 bucket"),
+        C::VolumePvc => provided(job, volume, "a PersistentVolumeClaim"),
+        C::VolumeTarget => provided(job, volume, "a volume without a `source`"),
+        C::VolumeOptions => Support::None(
+            "a bundle binds folders of the machine, which are mounted already; mount them there with these options".into(),
+        ),
+    }
+}
+
+/// On the machine's network a task's ports are the machine's; on the job's own `jobc run` forwards them.
+fn publish(network: Network) -> Support {
+    match network {
+        Network::Auto | Network::Host => Support::Full,
+        Network::Job => Support::Plan,
+        Network::None => {
+            Support::None("with `network: none` nobody can reach a port; write `network: job`".into())
+        }
+    }
+}
+
+/// How far a bundle can express a volume of a kind it cannot mount: where the target gives a folder for it.
+///
+/// The name is absent where the question is about bundles in general.
+fn provided(job: &JobPlan, name: Option<&str>, what: &str) -> Support {
+    match name {
+        Some(name) if storage(job, name).is_some() => Support::Full,
+        _ => {
+            let name = name.unwrap_or("NAME");
+            Support::None(format!(
+                "a bundle cannot mount {what}; write the folder it has on the machine into `targets.yaml`, as `oci: {{storage: {{{name}: /mnt/{name}}}}}`"
+            ))
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! Resources in OpenPAI's units: whole CPUs and MiB, rounded up and told.
+
+use jobc_schema::plan::RolePlan;
+use serde_json::{Map, Value, json};
+
+use crate::diagnostic::{Diagnostic, codes};
+
+use super::{Lowering, names};
+
+const MIB: u64 = 1 << 20;
+
+impl Lowering<'_> {
+    /// `resourcePerInstance`: all three numbers must be there for a rest-server.
+    pub(super) fn resources(&mut self, role: &RolePlan) -> Value {
+        let resources = &role.resources;
+        let at = role.at().key("resources");
+        let cpu = resources.cpu_millis.map(|millis| {
+            let whole = millis.div_ceil(1000);
+            self.rounded(millis % 1000 != 0, &at.key("cpu"), "whole CPUs", &whole.to_string());
+            whole
+        });
+        let memory = resources.memory_bytes.map(|bytes| self.mebibytes(bytes, role, "memory"));
+        let gpus = resources.gpu.as_ref().map_or(0, |gpu| gpu.count);
+        let mut out = Map::new();
+        // A missing number was refused before; with `--allow-lossy` the least one stands in.
+        out.insert("cpu".into(), cpu.unwrap_or(1).into());
+        out.insert("memoryMB".into(), memory.unwrap_or(1).into());
+        out.insert("gpu".into(), gpus.into());
+        if !role.ports.is_empty() {
+            let ports: Map<String, Value> =
+                role.ports.iter().map(|port| (names::label(&port.label), port.count.into())).collect();
+            out.insert("ports".into(), ports.into());
+        }
+        let part =
+            jobc_schema::Pointer::ROOT.keys(["taskRoles", &names::role(&role.name), "resourcePerInstance"]);
+        self.origin(&part.key("cpu"), &at.key("cpu"));
+        self.origin(&part.key("memoryMB"), &at.key("memory"));
+        self.origin(&part.key("gpu"), &at.key("gpu"));
+        for port in &role.ports {
+            self.origin(&part.keys(["ports", &names::label(&port.label)]), &at.keys(["ports", &port.label]));
+        }
+        out.into()
+    }
+
+    /// `extraContainerOptions`, where the job asks for any; OpenPAI's own /dev/shm is 512 MiB.
+    pub(super) fn container_options(&mut self, role: &RolePlan) -> Option<Value> {
+        let mut out = Map::new();
+        let part =
+            jobc_schema::Pointer::ROOT.keys(["taskRoles", &names::role(&role.name), "extraContainerOptions"]);
+        let at = role.at().key("resources");
+        if let Some(bytes) = role.resources.shm_bytes {
+            out.insert("shmMB".into(), json!(self.mebibytes(bytes, role, "shm")));
+            self.origin(&part.key("shmMB"), &at.key("shm"));
+        }
+        if role.resources.rdma.is_some_and(|devices| devices > 0) {
+            out.insert("infiniband".into(), true.into());
+            self.origin(&part.key("infiniband"), &at.key("rdma"));
+        }
+        (!out.is_empty()).then(|| out.into())
+    }
+
+    fn mebibytes(&mut self, bytes: u64, role: &RolePlan, key: &str) -> u64 {
+        let whole = bytes.div_ceil(MIB);
+        let at = role.at().keys(["resources", key]);
+        self.rounded(!bytes.is_multiple_of(MIB), &at, "MiB", &format!("{whole}MiB"));
+        whole
+    }
+
+    fn rounded(&mut self, inexact: bool, at: &jobc_schema::Pointer, unit: &str, to: &str) {
+        if inexact {
+            let message = format!("OpenPAI counts in {unit}; the amount is rounded up to {to}");
+            self.sink.push(Diagnostic::info(codes::PAI_ROUNDED, message).at(at, "asked for here"));
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! What an instance runs, as the one script OpenPAI gives to `bash -o errexit -o nounset -o pipefail`.
+//!
+//! It is one item of `commands`: servers differ in whether they join items by a line break or by `&&`.
+
+use std::fmt::Write as _;
+
+use jobc_schema::plan::{CommandPlan, EnvPlan, FileContent, FilePlan, Launch, Reference, RolePlan, Text};
+
+use super::shell::{self, ALIASES, HOSTS, Hosts, INDEX, is_verbatim, literal, word};
+use super::{Lowering, storage};
+
+/// What instances do that do not launch: nothing, until the job ends.
+const IDLE: &str = "trap 'exit 0' TERM INT\n  while :; do sleep 3600 & wait $!; done";
+
+impl Lowering<'_> {
+    /// The script of a role.
+    pub(super) fn script(&mut self, role: &RolePlan) -> String {
+        let mut out = String::new();
+        self.environment(role, &mut out);
+        let links = storage::links(self.job, role);
+        for link in &links {
+            let _ = writeln!(out, "{link}");
+        }
+        for file in role.provided_files.iter().chain(&role.files) {
+            self.file(role, file, &mut out);
+        }
+        if let Some(workdir) = &role.workdir {
+            let _ = writeln!(out, "cd {}", literal(workdir));
+        }
+        match role.launch {
+            Launch::All => self.command(role, &mut out),
+            Launch::First => {
+                let _ = writeln!(out, "if [ \"${INDEX}\" != 0 ]; then\n  {IDLE}\nfi");
+                self.command(role, &mut out);
+            }
+            Launch::None => {
+                let _ = writeln!(out, "{}", IDLE.replace("\n  ", "\n"));
+            }
+        }
+        // Only what the script calls is defined.
+        let define = |name: &str, function: &'static str| if out.contains(name) { function } else { "" };
+        let (hosts, aliases) = (define("$(jobc_hosts ", HOSTS), define("$(jobc_aliases ", ALIASES));
+        format!("{hosts}{aliases}{out}")
+    }
+
+    /// `export` lines: what jobc provides, then what the user set, which wins.
+    fn environment(&mut self, role: &RolePlan, out: &mut String) {
+        // The server sets its own PAI_* variables, which `compat: [openpai]` only imitates elsewhere.
+        let provided = role.provided_env.iter().filter(|(name, _)| !name.starts_with("PAI_"));
+        for (name, value) in provided.filter(|(name, _)| !role.env.contains_key(*name)) {
+            let value = self.provided(role, name, value);
+            let _ = writeln!(out, "export {name}={value}");
+        }
+        for (name, value) in &role.env {
+            match value {
+                EnvPlan::Text(text) => {
+                    let value = word(self.job, role, text, Hosts::Addresses);
+                    let _ = writeln!(out, "export {name}={value}");
+                }
+                EnvPlan::Secret { secret } => {
+                    let template = self.secret(secret);
+                    // A here-document takes any value: nothing in it is read by the shell.
+                    let _ = writeln!(
+                        out,
+                        "IFS= read -r -d '' {name} <<'JOBC_SECRET' || :\n{template}\nJOBC_SECRET\nexport {name}=\"${{{name}%$'\\n'}}\""
+                    );
+                }
+            }
+        }
+    }
+
+    /// A provided value; a port's variable lists all of its numbers.
+    fn provided(&self, role: &RolePlan, name: &str, value: &Text) -> String {
+        if name.starts_with("JOBC_PORT_")
+            && let Some(Reference::Port { label, index: None, .. }) = value.references().next()
+            && role.port(label).is_some_and(|port| port.count > 1)
+        {
+            return format!("\"$PAI_CONTAINER_HOST_{}_PORT_LIST\"", super::names::label(label));
+        }
+        word(self.job, role, value, Hosts::Addresses)
+    }
+
+    fn file(&mut self, role: &RolePlan, file: &FilePlan, out: &mut String) {
+        let path = literal(&file.path);
+        if let Some(folder) =
+            file.path.rsplit_once('/').map(|(folder, _)| folder).filter(|folder| !folder.is_empty())
+        {
+            let _ = writeln!(out, "mkdir -p {}", literal(folder));
+        }
+        match &file.content {
+            FileContent::Secret { secret } => {
+                let template = self.secret(secret);
+                let _ = writeln!(out, "(umask 077; cat >{path}) <<'JOBC_SECRET'\n{template}\nJOBC_SECRET");
+            }
+            FileContent::Text(text) => match text.as_literal() {
+                Some(body) if is_verbatim(text) && body.ends_with('\n') => {
+                    let end = delimiter(body);
+                    let _ = writeln!(out, "cat >{path} <<'{end}'\n{body}{end}");
+                }
+                _ => {
+                    let hosts = self.hosts_in(role, file);
+                    let body = word(self.job, role, text, hosts);
+                    let _ = writeln!(out, "printf %s {body} >{path}");
+                }
+            },
+        }
+        let _ = writeln!(out, "chmod {:04o} {path}", file.mode);
+    }
+
+    /// Where the ssh plugin is on, a host file names its aliases: they carry the port that sshd listens on.
+    fn hosts_in(&self, role: &RolePlan, file: &FilePlan) -> Hosts {
+        let ssh = self.job.distributed.as_ref().is_some_and(|distributed| distributed.ssh.is_some());
+        let named = role.provided_env.get("JOBC_HOSTFILE").and_then(Text::as_literal);
+        if ssh && named == Some(&file.path) { Hosts::Aliases } else { Hosts::Addresses }
+    }
+
+    fn command(&self, role: &RolePlan, out: &mut String) {
+        let words = |texts: &[Text]| -> Vec<String> {
+            texts.iter().map(|text| word(self.job, role, text, Hosts::Addresses)).collect()
+        };
+        // A limit needs a process of its own to stop.
+        let limit = role
+            .timeout_seconds
+            .map(|seconds| format!("timeout --kill-after={} {seconds} ", role.grace_period_seconds));
+        match &role.command {
+            CommandPlan::Argv { argv, setup } => {
+                if let Some(setup) = setup {
+                    self.inline(role, setup, out);
+                }
+                let _ = writeln!(out, "exec {}{}", limit.unwrap_or_default(), words(argv).join(" "));
+            }
+            CommandPlan::Script { shell, setup, script } => {
+                let own = shell.iter().map(String::as_str).eq(["bash", "-euo", "pipefail", "-c"]);
+                if own && limit.is_none() {
+                    for text in setup.iter().chain([script]) {
+                        self.inline(role, text, out);
+                    }
+                    return;
+                }
+                let mut whole = setup.clone().unwrap_or_default();
+                if setup.is_some() {
+                    whole.push_str("\n");
+                }
+                whole.push_text(script);
+                let shell: Vec<String> = shell.iter().map(|part| literal(part)).collect();
+                let script = word(self.job, role, &whole, Hosts::Addresses);
+                let _ = writeln!(out, "exec {}{} {script}", limit.unwrap_or_default(), shell.join(" "));
+            }
+            // Refused before; with `--allow-lossy` there is still nothing that could be run.
+            CommandPlan::Image {} | CommandPlan::Args(_) => {
+                out.push_str("echo 'jobc: OpenPAI cannot run the command of an image' >&2\nexit 1\n");
+            }
+        }
+    }
+
+    /// A script of the user's in OpenPAI's own shell, which has the options a `run` string is run with.
+    fn inline(&self, role: &RolePlan, text: &Text, out: &mut String) {
+        match text.as_literal() {
+            Some(script) if shell::is_verbatim(text) => {
+                out.push_str(script);
+                if !script.ends_with('\n') {
+                    out.push('\n');
+                }
+            }
+            _ => {
+                let _ = writeln!(out, "eval {}", word(self.job, role, text, Hosts::Addresses));
+            }
+        }
+    }
+}
+
+/// A delimiter that is no line of the text.
+fn delimiter(body: &str) -> String {
+    let mut delimiter = "JOBC_FILE".to_owned();
+    while body.lines().any(|line| line == delimiter) {
+        delimiter.push('_');
+    }
+    delimiter
+}

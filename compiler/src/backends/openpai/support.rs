@@ -1,0 +1,182 @@
+//! What OpenPAI can express, with the reason and the nearest thing that works where it cannot.
+
+use jobc_schema::gpu::Vendor;
+use jobc_schema::job::Network;
+use jobc_schema::plan::{JobPlan, RolePlan, VolumeSource};
+use jobc_schema::role::RetryScope;
+
+use crate::backend::{Capability, Support};
+
+use super::extras::gang_allocation;
+use super::storage;
+
+/// How far a job's wish can be met.
+pub(super) fn support(capability: Capability, job: &JobPlan) -> Support {
+    let none = |why: &str| Support::None(why.to_owned());
+    let lossy = |why: &str| Support::Lossy(why.to_owned());
+    match capability {
+        Capability::Needs(_) | Capability::NeedsMin => none(
+            "OpenPAI starts all roles at once; submit the stages as jobs of their own, or wait in `setup` for a file of the other role",
+        ),
+        Capability::ReadyProbe | Capability::ReadyLog | Capability::ReadyKeep => none(
+            "OpenPAI does not watch for readiness; let the program that connects try again until it is answered",
+        ),
+        Capability::Retry(RetryScope::Task) if gang_allocation(job) => none(
+            "OpenPAI retries single tasks only where they need not start together; write `gang: none`, or `retry: {scope: job}`",
+        ),
+        Capability::Retry(RetryScope::Role) => {
+            none("OpenPAI retries single tasks or the whole job; write `scope: job`")
+        }
+        Capability::Retry(RetryScope::Job) if !same_job_retries(job) => lossy(
+            "OpenPAI has one count for the job, whichever role fails; write `retry` at the top of the job",
+        ),
+        Capability::RetryExitCodes => {
+            none("OpenPAI decides by its own table of exit codes; leave `on_exit_codes` out")
+        }
+        Capability::RetryBackoff => none("OpenPAI retries at once; write `sleep` in `setup`"),
+        Capability::JobTimeout => none("OpenPAI has no limit for a whole job; write `timeout` on the roles"),
+        Capability::GangMin => none(
+            "OpenPAI starts all tasks together or each by itself; write `gang: required` or `gang: none`",
+        ),
+        Capability::Parallel => {
+            none("OpenPAI starts all instances of a role; lower `instances`, and let each do several parts")
+        }
+        Capability::MaxParallel => {
+            lossy("each combination is a job of its own; submit only so many at a time")
+        }
+        Capability::Network(Network::Job) => none(
+            "OpenPAI runs tasks on the host's network; leave `network` out and use `${{ ports.<label> }}`",
+        ),
+        Capability::Network(Network::None) => none("OpenPAI runs tasks on the host's network"),
+        Capability::PublishService => {
+            none("OpenPAI has no services; a port is reached at the host's address: write `publish: host`")
+        }
+        Capability::SecretFromStore => none(
+            "OpenPAI has no secret store; write `env: NAME` or `file: PATH`, and the value is filled in at submit",
+        ),
+        Capability::VolumePath => provided(job, |source| matches!(source, VolumeSource::Path { .. })),
+        Capability::VolumeNfs => provided(job, |source| matches!(source, VolumeSource::Nfs { .. })),
+        Capability::VolumeS3 => provided(job, |source| matches!(source, VolumeSource::S3 { .. })),
+        Capability::VolumePvc => provided(job, |source| matches!(source, VolumeSource::Pvc { .. })),
+        Capability::VolumeHttps => provided(job, |source| matches!(source, VolumeSource::Https { .. })),
+        Capability::VolumeGit => provided(job, |source| matches!(source, VolumeSource::Git { .. })),
+        Capability::VolumeTarget => provided(job, |source| matches!(source, VolumeSource::Target {})),
+        Capability::VolumeOptions => {
+            none("a storage of the cluster has its options from the cluster's administrator")
+        }
+        Capability::NoCpu => none("OpenPAI requires a number of CPUs; write for example `cpu: 4`"),
+        Capability::NoMemory => {
+            none("OpenPAI requires an amount of memory; write for example `memory: 16GiB`")
+        }
+        Capability::Disk => none("OpenPAI does not limit files; leave `disk` out for this target"),
+        Capability::Pids => none("OpenPAI does not limit processes; leave `pids` out for this target"),
+        Capability::Hugepages => {
+            none("OpenPAI gives out no huge pages; leave `hugepages` out for this target")
+        }
+        Capability::Rdma if job.roles.iter().any(|role| role.resources.rdma > Some(1)) => {
+            lossy("OpenPAI gives an instance one InfiniBand adapter; write `rdma: 1`")
+        }
+        Capability::Ulimits => none(
+            "OpenPAI has no field for limits; write `ulimit` in `setup`, which fails where the node allows less",
+        ),
+        Capability::Gpu(Vendor::Amd) => {
+            sku(job, |role| role.resources.gpu.as_ref().is_some_and(|gpu| gpu.vendor == Vendor::Amd))
+        }
+        Capability::Gpu(Vendor::Intel) => none("OpenPAI schedules GPUs of NVIDIA and AMD"),
+        Capability::GpuModel => {
+            sku(job, |role| role.resources.gpu.as_ref().is_some_and(|gpu| !gpu.models.is_empty()))
+        }
+        Capability::GpuMemory => {
+            sku(job, |role| role.resources.gpu.as_ref().is_some_and(|gpu| gpu.memory_bytes.is_some()))
+        }
+        Capability::GpuVersion => sku(job, |role| {
+            role.resources.gpu.as_ref().is_some_and(|gpu| {
+                gpu.compute_capability.is_some() || gpu.cuda.is_some() || gpu.driver.is_some()
+            })
+        }),
+        Capability::GpuShare | Capability::GpuProfile => {
+            none("OpenPAI gives out whole GPUs; leave `share` out")
+        }
+        Capability::User => none(
+            "OpenPAI runs tasks as root; write `run: [su, NAME, -c, …]`, or leave `user` out for this target",
+        ),
+        Capability::ImageCommand => none(
+            "OpenPAI always runs commands of its own, and an image's ENTRYPOINT is not known here; write `run`",
+        ),
+        Capability::Labels => none("OpenPAI jobs have no labels; leave `labels` out for this target"),
+        Capability::ReadOnlyRoot | Capability::LinuxCapabilities | Capability::Privileged => {
+            none("OpenPAI fixes what a container may do; leave `security` out for this target")
+        }
+        Capability::ImageHost => none("OpenPAI runs images only; name one"),
+        Capability::ImageBuild if job.target.settings.registry.is_none() => none(
+            "OpenPAI pulls images, so a built one needs a place to be pulled from; write `registry` in the target",
+        ),
+        Capability::Ssh if !gang_allocation(job) => {
+            none("OpenPAI sets up ssh only where tasks start together; leave out `gang: none`")
+        }
+        Capability::GracePeriod => {
+            none("OpenPAI stops tasks with 30 s between SIGTERM and SIGKILL; leave `grace_period` out")
+        }
+        Capability::MinSucceeded
+        | Capability::MinFailed
+        | Capability::Retry(RetryScope::Task | RetryScope::Job)
+        | Capability::RoleTimeout
+        | Capability::GangRequired
+        | Capability::Network(Network::Auto | Network::Host)
+        | Capability::PublishHost
+        | Capability::Files
+        | Capability::FileIndex
+        | Capability::FileSecret
+        | Capability::EnvSecret
+        | Capability::SecretFromStarter
+        | Capability::Shm
+        | Capability::Rdma
+        | Capability::Gpu(Vendor::Nvidia)
+        | Capability::GpuNone
+        | Capability::Workdir
+        | Capability::ImageBuild
+        | Capability::RegistryLogin
+        | Capability::Ssh => Support::Full,
+    }
+}
+
+/// Whether every role retries the whole job as often.
+fn same_job_retries(job: &JobPlan) -> bool {
+    let mut counts = job.roles.iter().map(|role| match role.retry.scope {
+        RetryScope::Job => role.retry.max,
+        RetryScope::Task | RetryScope::Role => 0,
+    });
+    let first = counts.next();
+    counts.all(|count| Some(count) == first)
+}
+
+/// Whether the target names a storage for every volume of a kind.
+fn provided(job: &JobPlan, of_kind: impl Fn(&VolumeSource) -> bool) -> Support {
+    let missing = job
+        .volumes
+        .iter()
+        .find(|(name, volume)| of_kind(&volume.source) && storage::provider(job, name).is_none());
+    match missing {
+        None => Support::Full,
+        Some((name, _)) => Support::None(format!(
+            "tasks of OpenPAI see storages of the cluster only; name the one that has it in the target, such as `storages: [{{name: confignfs, provides: {name}}}]`, or fetch it in `setup`"
+        )),
+    }
+}
+
+/// Whether the target chooses the hardware of every role that asks for some.
+fn sku(job: &JobPlan, asks: impl Fn(&RolePlan) -> bool) -> Support {
+    let settings = job.target.settings.openpai.as_ref();
+    let chosen = |role: &&RolePlan| {
+        settings
+            .and_then(|settings| settings.roles.get(&role.name))
+            .is_some_and(|role| role.sku_type.is_some() || role.pinned_cell.is_some())
+    };
+    match job.roles.iter().filter(|role| asks(role)).find(|role| !chosen(role)) {
+        None => Support::Full,
+        Some(role) => Support::None(format!(
+            "OpenPAI tells GPUs apart by HiveD's SKU types; name the one in the target, such as `roles: {{{}: {{sku_type: V100}}}}`",
+            role.name
+        )),
+    }
+}

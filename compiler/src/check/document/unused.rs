@@ -1,0 +1,211 @@
+//! J0335 to J0340: what is declared and never used.
+
+use std::collections::BTreeSet;
+
+use jobc_schema::Pointer;
+
+use super::strings;
+use super::usage::{Used, collect};
+use crate::diagnostic::{Code, Diagnostic, Sink, codes};
+use crate::document::{Document, Node, Value};
+
+/// Warns of each name that nothing in the file uses.
+pub(crate) fn check(document: &Document, sink: &mut Sink) {
+    let mut used = Used::new();
+    let mut secrets = BTreeSet::new();
+    let mut picked = BTreeSet::new();
+    for entry in document.root.entries().iter().filter(|entry| !entry.key.starts_with("x-")) {
+        strings(&entry.value, &Pointer::ROOT.key(&entry.key), &mut |at, text| {
+            collect(text, &mut used);
+            let mut path = at.as_str().rsplit('/');
+            match (path.next(), path.next()) {
+                (Some("secret"), _) | (_, Some("secrets")) => _ = secrets.insert(text.to_owned()),
+                (Some("use"), _) => _ = picked.insert(text.to_owned()),
+                _ => {}
+            }
+        });
+    }
+    let is_used = |scope: &str, name: &str| {
+        used.contains(&(scope.to_owned(), name.to_owned()))
+            || used.contains(&(scope.to_owned(), "*".to_owned()))
+    };
+    each(
+        document,
+        "params",
+        |name, _| {
+            (!is_used("params", name)).then(|| {
+                let message = format!("the parameter `{name}` is used nowhere");
+                (
+                    codes::UNUSED_PARAM,
+                    message,
+                    format!("use it as `${{{{ params.{name} }}}}`, or leave it out"),
+                )
+            })
+        },
+        sink,
+    );
+    each(
+        document,
+        "secrets",
+        |name, _| {
+            (!is_used("secrets", name) && !secrets.contains(name)).then(|| {
+                let message = format!("the secret `{name}` is used nowhere");
+                (
+                    codes::UNUSED_SECRET,
+                    message,
+                    format!("use it as `${{{{ secrets.{name} }}}}` in `env`, or leave it out"),
+                )
+            })
+        },
+        sink,
+    );
+    each(
+        document,
+        "images",
+        |name, _| {
+            (!picked.contains(name)).then(|| {
+                let message = format!("no role runs in the image `{name}`");
+                (
+                    codes::UNUSED_IMAGE,
+                    message,
+                    format!("write `image: {{use: {name}}}` on a role, or leave it out"),
+                )
+            })
+        },
+        sink,
+    );
+    volumes(document, "data", &is_used, sink);
+    volumes(document, "outputs", &is_used, sink);
+    registries(document, sink);
+    arguments(document, sink);
+}
+
+/// Asks about each name of a map at the top level.
+fn each(
+    document: &Document,
+    key: &str,
+    ask: impl Fn(&str, &Node) -> Option<(Code, String, String)>,
+    sink: &mut Sink,
+) {
+    let Some(map) = document.root.get(key) else { return };
+    let at = Pointer::ROOT.key(key);
+    for entry in map.entries() {
+        if let Some((code, message, note)) = ask(&entry.key, &entry.value) {
+            sink.push(Diagnostic::warning(code, message).at_key(&at.key(&entry.key), "").note(note));
+        }
+    }
+}
+
+/// Data and outputs that every role leaves out of its own list.
+fn volumes(document: &Document, key: &str, is_used: &dyn Fn(&str, &str) -> bool, sink: &mut Sink) {
+    let mut mounted = BTreeSet::new();
+    for role in document.root.get("roles").map(Node::entries).unwrap_or_default() {
+        match role.value.get(key).map(|list| &list.value) {
+            // A role that does not choose sees all.
+            None => return,
+            Some(Value::Sequence(names)) => mounted.extend(names.iter().filter_map(Node::as_str)),
+            Some(Value::Mapping(names)) => mounted.extend(names.iter().map(|entry| entry.key.as_str())),
+            Some(_) => return,
+        }
+    }
+    each(
+        document,
+        key,
+        |name, _| {
+            (!mounted.contains(name) && !is_used(key, name)).then(|| {
+                let message = format!("no role sees `{name}` of `{key}`");
+                (codes::UNUSED_DATA, message, format!("add `{name}` to `{key}` of a role, or leave it out"))
+            })
+        },
+        sink,
+    );
+}
+
+/// Log-ins of hosts that no image comes from.
+///
+/// Silent where an image is built: its base may stand in a Dockerfile, and it is pushed to the target's registry.
+fn registries(document: &Document, sink: &mut Sink) {
+    if document.root.get("registries").is_none() {
+        return;
+    }
+    let mut hosts = BTreeSet::new();
+    for (image, _) in images(document) {
+        match &image.value {
+            Value::String(reference) => _ = hosts.insert(host(reference)),
+            Value::Mapping(entries) => match &entries[..] {
+                [only] if only.key == "use" => {}
+                [only] if only.key == "from" => _ = hosts.insert(only.value.as_str().map_or("", host)),
+                _ => return,
+            },
+            _ => {}
+        }
+    }
+    if hosts.iter().any(|host| host.contains("${{")) {
+        return;
+    }
+    each(
+        document,
+        "registries",
+        |name, _| {
+            (!hosts.contains(name)).then(|| {
+                let message = format!("no image comes from the registry `{name}`");
+                (
+                    codes::UNUSED_REGISTRY,
+                    message,
+                    format!("write images of it as `{name}/NAME:TAG`, or leave it out"),
+                )
+            })
+        },
+        sink,
+    );
+}
+
+/// The registry of a reference; Docker Hub where it names none.
+fn host(reference: &str) -> &str {
+    match reference.split_once('/') {
+        Some((host, _)) if host.contains(['.', ':', '$']) || host == "localhost" => host,
+        _ => "docker.io",
+    }
+}
+
+/// Every image the file declares, with its place.
+fn images(document: &Document) -> Vec<(&Node, Pointer)> {
+    let root = Pointer::ROOT;
+    let mut found: Vec<(&Node, Pointer)> =
+        document.root.get("image").map(|n| (n, root.key("image"))).into_iter().collect();
+    for entry in document.root.get("images").map(Node::entries).unwrap_or_default() {
+        found.push((&entry.value, root.keys(["images", &entry.key])));
+    }
+    for entry in document.root.get("roles").map(Node::entries).unwrap_or_default() {
+        found.extend(entry.value.get("image").map(|n| (n, root.keys(["roles", &entry.key, "image"]))));
+    }
+    found
+}
+
+/// Build arguments that their own block does not use; a Dockerfile's are its own matter.
+fn arguments(document: &Document, sink: &mut Sink) {
+    for (image, at) in images(document) {
+        let Some(args) = image.get("args").filter(|_| image.get("from").is_some()) else { continue };
+        let mut used = Used::new();
+        let mut shell = String::new();
+        strings(image, &at, &mut |_, text| {
+            collect(text, &mut used);
+            shell.push_str(text);
+            shell.push('\n');
+        });
+        for entry in args.entries() {
+            let name = &entry.key;
+            let in_shell = shell.contains(&format!("${name}")) || shell.contains(&format!("${{{name}"));
+            let has = |name: &str| used.contains(&("args".to_owned(), name.to_owned()));
+            if in_shell || has(name) || has("*") {
+                continue;
+            }
+            let message = format!("the build argument `{name}` is used nowhere in its image");
+            sink.push(
+                Diagnostic::warning(codes::UNUSED_ARG, message)
+                    .at_key(&at.keys(["args", name]), "")
+                    .note(format!("use it as `${{{{ args.{name} }}}}`, or leave it out")),
+            );
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! What lints know about a role's GPUs: its image's CUDA, its cards, the target's cards.
+
+use jobc_schema::Pointer;
+use jobc_schema::gpu::{Gpu, OneOrMany, Vendor};
+use jobc_schema::plan::{GpuPlan, ImagePlan, ImageSource};
+use jobc_schema::target::KubernetesGpu;
+
+use super::view::{RoleView, View};
+use crate::stdlib::{Version, images, models};
+
+/// The NVIDIA GPUs that a role asks for.
+pub(super) fn nvidia<'a>(role: &RoleView<'a>) -> Option<&'a GpuPlan> {
+    role.plan.resources.gpu.as_ref().filter(|gpu| gpu.count > 0 && gpu.vendor == Vendor::Nvidia)
+}
+
+/// A CUDA version and where the job file tells of it.
+pub(super) struct Toolkit {
+    /// The version.
+    pub(super) version: Version,
+    /// The place.
+    pub(super) at: Pointer,
+    /// Who has it, in words: `` the image `…` ``.
+    pub(super) whose: String,
+}
+
+/// The CUDA version of a role's image, as its tag or its Dockerfile's CUDA_VERSION tells.
+pub(super) fn image_toolkit(view: &View<'_>, role: &RoleView<'_>) -> Option<Toolkit> {
+    let image = view.plan.image_of(role.plan)?;
+    let (version, at) = cuda_of(view, image)?;
+    let (reference, _) = view.base(image).unwrap_or((&image.reference, Pointer::ROOT));
+    Some(Toolkit { version: Version::parse(&version)?, at, whose: format!("the image `{reference}`") })
+}
+
+/// The CUDA version that a role's program needs, by `gpu.cuda`.
+pub(super) fn program_toolkit(role: &RoleView<'_>) -> Option<Toolkit> {
+    let version = Version::parse(nvidia(role)?.cuda.as_deref()?)?;
+    let whose = format!("the program of role `{}`", role.plan.name);
+    Some(Toolkit { version, at: gpu_at(role).key("cuda"), whose })
+}
+
+fn cuda_of(view: &View<'_>, image: &ImagePlan) -> Option<(String, Pointer)> {
+    if let ImageSource::Dockerfile { env, .. } = &image.source
+        && let Some(version) = env.get("CUDA_VERSION")
+    {
+        return Some((version.clone(), image.declared_at.key("dockerfile")));
+    }
+    let (reference, at) = view.base(image)?;
+    Some((images::facts(reference)?.cuda?, at))
+}
+
+/// Where the job file asks for a role's GPUs.
+pub(super) fn gpu_at(role: &RoleView<'_>) -> Pointer {
+    role.at().keys(["resources", "gpu"])
+}
+
+/// Where the job file names a model: the value of `model`, or an item of it.
+pub(super) fn model_at(role: &RoleView<'_>, index: usize) -> Pointer {
+    let at = gpu_at(role).key("model");
+    let gpu = role.spec.and_then(|spec| spec.resources.as_ref()).and_then(|r| r.gpu.as_ref());
+    match gpu {
+        Some(Gpu::Rules(rules)) if matches!(rules.model, Some(OneOrMany::Many(_))) => at.index(index),
+        _ => at,
+    }
+}
+
+/// The cards that names stand for; those that no table has are left out.
+pub(super) fn cards(names: &[String]) -> Vec<(&str, models::Found)> {
+    names.iter().filter_map(|name| Some((name.as_str(), models::find(name)?))).collect()
+}
+
+/// What the target says of its GPUs.
+pub(super) fn target<'a>(view: &View<'a>) -> Option<&'a KubernetesGpu> {
+    view.plan.target.settings.kubernetes.as_ref()?.gpu.as_ref()
+}
+
+/// Whether a card has less memory than that, by its nominal class; nothing where its memory is not known.
+pub(super) fn is_smaller(card: &models::Found, bytes: u64) -> Option<bool> {
+    card.most_memory_gb().map(|gb| gb << 30 < bytes)
+}

@@ -1,0 +1,102 @@
+//! J0329: GPUs in an image that cannot use them.
+
+use jobc_schema::gpu::Vendor;
+use jobc_schema::plan::{BuildStep, ImagePlan, ImageSource};
+
+use crate::check::gpu::gpu_at;
+use crate::check::view::{RoleView, View};
+use crate::diagnostic::{Diagnostic, Sink, codes};
+use crate::stdlib::images::{self, ImageFacts};
+
+/// Words of packages and commands that bring a GPU library into an image.
+const BRINGS: [&str; 16] = [
+    "torch",
+    "tensorflow",
+    "jax",
+    "cuda",
+    "cupy",
+    "nvidia",
+    "rocm",
+    "vllm",
+    "paddle",
+    "mxnet",
+    "numba",
+    "onnxruntime-gpu",
+    "xgboost",
+    "lightgbm",
+    "rapids",
+    "deepspeed",
+];
+
+/// Warns where a GPU would lie idle because the image has no CUDA, or another vendor's library.
+///
+/// Silent wherever something could bring a library: pip's wheels carry their own CUDA.
+pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
+    for role in view.roles.iter().filter(|role| role.gpus() > 0) {
+        let Some(image) = view.plan.image_of(role.plan) else { continue };
+        let Some((reference, at)) = view.base(image) else { continue };
+        let Some(facts) = images::facts(reference) else { continue };
+        let vendor = role.plan.resources.gpu.as_ref().map_or(Vendor::Nvidia, |gpu| gpu.vendor);
+        let Some((what, advice)) = mismatch(reference, &facts, vendor) else { continue };
+        if facts.vendor.is_none() && may_bring(role, image) {
+            continue;
+        }
+        let message = format!("role `{}` asks for GPUs, but {what}", role.plan.name);
+        sink.push(
+            Diagnostic::warning(codes::CPU_IMAGE, message).at(&at, "").at(&gpu_at(role), "").note(advice),
+        );
+    }
+}
+
+fn mismatch(reference: &str, facts: &ImageFacts, vendor: Vendor) -> Option<(String, String)> {
+    match facts.vendor {
+        Some(made_for) if made_for == vendor => None,
+        Some(made_for) => {
+            let what = format!("the image `{reference}` is made for GPUs of {}", name(made_for));
+            Some((what, format!("take an image for {}, or another `vendor`", name(vendor))))
+        }
+        None if reference.contains("tensorflow/tensorflow:") => {
+            let what = format!("the image `{reference}` is the one without GPU support");
+            Some((what, format!("write `{reference}-gpu`")))
+        }
+        None => {
+            let what = format!("the image `{reference}` has no GPU library, and nothing installs one");
+            Some((
+                what,
+                "take an image such as `nvidia/cuda` or `pytorch/pytorch`, or install the library".to_owned(),
+            ))
+        }
+    }
+}
+
+fn name(vendor: Vendor) -> &'static str {
+    match vendor {
+        Vendor::Nvidia => "NVIDIA",
+        Vendor::Amd => "AMD",
+        Vendor::Intel => "Intel",
+    }
+}
+
+/// Whether a build step or the command may bring a GPU library.
+fn may_bring(role: &RoleView<'_>, image: &ImagePlan) -> bool {
+    let names = |text: &str| BRINGS.iter().any(|word| text.contains(word));
+    let installs =
+        |text: &str| ["pip", "conda", "uv ", "poetry", "apt"].iter().any(|tool| text.contains(tool));
+    if installs(&role.text) {
+        return true;
+    }
+    let ImageSource::Build { steps, .. } = &image.source else { return false };
+    steps.iter().any(|step| match step {
+        // What stands in a requirements file or an archive is not read.
+        BuildStep::Python(python) => {
+            python.requirements.is_some() || python.packages.iter().any(|package| names(package))
+        }
+        BuildStep::Conda(conda) => {
+            conda.file.is_some() || conda.packages.iter().any(|package| names(package))
+        }
+        BuildStep::Apt(packages) => packages.iter().any(|package| names(package)),
+        BuildStep::Copy(copy) => copy.image.is_some(),
+        BuildStep::Run(text) => installs(text) || names(text) || text.contains("requirements"),
+        BuildStep::Env(_) | BuildStep::Workdir(_) | BuildStep::User(_) => false,
+    })
+}

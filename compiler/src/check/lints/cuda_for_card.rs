@@ -1,0 +1,110 @@
+//! J0323: a CUDA version that does not build for the card.
+
+use crate::check::gpu::{self, Toolkit};
+use crate::check::view::{RoleView, View};
+use crate::diagnostic::{Diagnostic, Severity, Sink, codes};
+use crate::stdlib::{arch, models};
+
+/// Compares a toolkit with the cards that the role, or else the target, names, and with `compute_capability`.
+///
+/// A card that the toolkit has dropped is an error where the user wrote both `cuda` and `model`: nothing built
+/// with it runs there. An image may still hold programs with a CUDA of their own, and a card newer than the toolkit
+/// may run what carries PTX: both warn.
+pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
+    for role in &view.roles {
+        let Some(asked) = gpu::nvidia(role) else { continue };
+        let program = gpu::program_toolkit(role);
+        let is_asked = program.is_some();
+        let Some(toolkit) = program.or_else(|| gpu::image_toolkit(view, role)) else { continue };
+        if let Some(cc) = &asked.compute_capability {
+            capability(role, &toolkit, cc, sink);
+        }
+        let own = !asked.models.is_empty();
+        let names: &[String] =
+            if own { &asked.models } else { gpu::target(view).map_or(&[], |gpu| &gpu.models) };
+        let cards = gpu::cards(names);
+        let dropped = cards.iter().filter(|(_, card)| is_dropped(card, &toolkit)).count();
+        for (name, card) in &cards {
+            let all_dropped = own && is_asked && dropped == names.len();
+            let severity = if all_dropped { Severity::Error } else { Severity::Warning };
+            let at = own.then(|| names.iter().position(|n| n == name).unwrap_or(0));
+            one_card(role, &toolkit, (name, card), severity, at, sink);
+        }
+    }
+}
+
+fn is_dropped(card: &models::Found, toolkit: &Toolkit) -> bool {
+    arch::cuda_range(&card.model.cc).is_some_and(|range| range.is_after(&toolkit.version))
+}
+
+fn one_card(
+    role: &RoleView<'_>,
+    toolkit: &Toolkit,
+    (name, card): (&str, &models::Found),
+    severity: Severity,
+    model: Option<usize>,
+    sink: &mut Sink,
+) {
+    let cc = &card.model.cc;
+    let Some(range) = arch::cuda_range(cc) else { return };
+    let cuda = &toolkit.version;
+    let (severity, what, advice) = if range.is_after(cuda) {
+        let last = range.max.unwrap_or_default();
+        let what = format!("CUDA {cuda} no longer builds for `{name}` (compute capability {cc})");
+        (severity, what, format!("take CUDA {last} or earlier, or a newer card"))
+    } else if range.is_before(cuda) {
+        let what =
+            format!("CUDA {cuda} is older than `{name}` (compute capability {cc}) and does not build for it");
+        let advice = format!(
+            "take CUDA {} or later; a program that carries PTX may run, after the driver has compiled it",
+            range.min
+        );
+        (Severity::Warning, what, advice)
+    } else {
+        return;
+    };
+    let mut diagnostic = Diagnostic::new(codes::CUDA_FOR_CARD, severity, what);
+    diagnostic = match model {
+        Some(index) => diagnostic
+            .at(&gpu::model_at(role, index), "")
+            .at(&toolkit.at, format!("{} has it", toolkit.whose)),
+        None => diagnostic.at(&toolkit.at, "").note("the target's `gpu.models` names the card"),
+    };
+    sink.push(diagnostic.note(advice));
+}
+
+fn capability(role: &RoleView<'_>, toolkit: &Toolkit, cc: &str, sink: &mut Sink) {
+    let Some(range) = arch::cuda_range(cc) else { return };
+    let cuda = &toolkit.version;
+    let (what, advice) = if range.is_after(cuda) {
+        let first = arch::all()
+            .iter()
+            .filter(|arch| arch.verified.unwrap_or(true))
+            .find(|arch| arch::cuda_range(&arch.cc).is_some_and(|r| !r.is_after(cuda) && !r.is_before(cuda)));
+        let what = format!(
+            "role `{}` accepts cards of compute capability {cc}, for which CUDA {cuda} no longer builds",
+            role.plan.name
+        );
+        (
+            what,
+            first.map_or_else(
+                || "take an earlier CUDA".to_owned(),
+                |arch| format!("write `compute_capability: \"{}\"`, or take an earlier CUDA", arch.cc),
+            ),
+        )
+    } else if range.is_before(cuda) {
+        let what = format!(
+            "CUDA {cuda} is older than compute capability {cc}, which role `{}` asks for",
+            role.plan.name
+        );
+        (what, format!("take CUDA {} or later", range.min))
+    } else {
+        return;
+    };
+    sink.push(
+        Diagnostic::warning(codes::CUDA_FOR_CARD, what)
+            .at(&gpu::gpu_at(role).key("compute_capability"), "")
+            .at(&toolkit.at, format!("{} has CUDA {cuda}", toolkit.whose))
+            .note(advice),
+    );
+}

@@ -1,0 +1,67 @@
+//! J0321: a driver too old for a CUDA version.
+
+use crate::check::gpu::{self, Toolkit};
+use crate::check::view::{RoleView, View};
+use crate::diagnostic::{Diagnostic, Place, Severity, Sink, codes};
+use crate::stdlib::{Version, cuda};
+
+/// Compares the driver that the role or the target states with what CUDA needs.
+///
+/// Below the floor of the major version only the `cuda-compat` package helps, and on data centre cards alone: a
+/// warning. Between the floor and the toolkit's own driver nearly everything works: a note.
+pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
+    for role in &view.roles {
+        let Some(asked) = gpu::nvidia(role) else { continue };
+        // What the program needs counts before what the image has: the image may have more.
+        let Some(toolkit) = gpu::program_toolkit(role).or_else(|| gpu::image_toolkit(view, role)) else {
+            continue;
+        };
+        if let Some(driver) = asked.driver.as_deref().and_then(Version::parse) {
+            let at = Place::value(&gpu::gpu_at(role).key("driver"));
+            let who = format!("role `{}` accepts driver {driver}", role.plan.name);
+            compare(role, &toolkit, &driver, at, &who, sink);
+        }
+        let target = gpu::target(view).and_then(|gpu| gpu.driver.as_deref()).and_then(Version::parse);
+        if let Some(driver) = target {
+            let at = Place::target(&view.target_at(&["kubernetes", "gpu", "driver"]));
+            let who = format!("target `{}` has driver {driver}", view.plan.target.name);
+            compare(role, &toolkit, &driver, at, &who, sink);
+        }
+    }
+}
+
+fn compare(role: &RoleView<'_>, toolkit: &Toolkit, driver: &Version, at: Place, who: &str, sink: &mut Sink) {
+    let text = toolkit.version.to_string();
+    let oldest = cuda::oldest_driver(&text).and_then(Version::parse);
+    let own = cuda::driver_for(&text).and_then(Version::parse);
+    let (severity, message, note) = if let Some(oldest) = oldest.filter(|oldest| driver < oldest) {
+        let message = format!("{who}, but CUDA {text} needs {oldest} or later");
+        let note = match &own {
+            Some(own) => format!("write a driver of at least {oldest}; CUDA {text} was released with {own}"),
+            None => format!("write a driver of at least {oldest}"),
+        };
+        (Severity::Warning, message, note)
+    } else if let Some(own) = own.filter(|own| driver < own) {
+        let message = format!(
+            "{who}, older than {own}, with which CUDA {text} was released: what is new in it and code that the driver must compile may fail"
+        );
+        (
+            Severity::Note,
+            message,
+            format!("nothing to do where the program has been seen to run on driver {driver}"),
+        )
+    } else {
+        return;
+    };
+    let mut diagnostic = Diagnostic::new(codes::DRIVER_FOR_CUDA, severity, message)
+        .at_place(at, "")
+        .at(&toolkit.at, format!("CUDA {text} of role `{}`", role.plan.name))
+        .note(note);
+    if severity == Severity::Warning {
+        let package = &cuda::table().forward_compat.package;
+        diagnostic = diagnostic.note(format!(
+            "on data centre cards an image with the package `{package}` runs on older drivers"
+        ));
+    }
+    sink.push(diagnostic);
+}

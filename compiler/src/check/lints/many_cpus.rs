@@ -1,0 +1,23 @@
+//! J0314: more CPUs than machines have.
+
+use crate::check::view::View;
+use crate::diagnostic::{Diagnostic, Sink, codes};
+
+/// From here on thousandths were probably meant.
+const MANY: u64 = 1000;
+
+/// Warns of an amount that looks like thousandths of a CPU.
+pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
+    for role in &view.roles {
+        let cpus = role.plan.resources.cpu_millis.unwrap_or(0) / 1000;
+        if cpus < MANY {
+            continue;
+        }
+        let message = format!("`cpu: {cpus}` asks for {cpus} logical CPUs in one instance");
+        sink.push(
+            Diagnostic::warning(codes::MANY_CPUS, message)
+                .at(&role.at().keys(["resources", "cpu"]), "")
+                .note(format!("if thousandths of a CPU were meant, write `cpu: {cpus}m`")),
+        );
+    }
+}

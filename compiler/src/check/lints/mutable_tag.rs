@@ -1,0 +1,54 @@
+//! J0333: an image whose content changes under its name.
+
+use jobc_schema::Pointer;
+use jobc_schema::plan::{BuildStep, ImageSource};
+
+use crate::check::view::View;
+use crate::diagnostic::{Diagnostic, Sink, codes};
+use crate::stdlib::images;
+
+/// Warns of `latest`, and of no tag, which means `latest`; a digest is fine.
+pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
+    for image in view.plan.images.values() {
+        if matches!(image.source, ImageSource::Dockerfile { .. }) {
+            continue;
+        }
+        if let Some((reference, at)) = view.base(image) {
+            look(reference, &at, sink);
+        }
+        let ImageSource::Build { steps, .. } = &image.source else { continue };
+        let own_order = view.image_block(image).is_some_and(|block| !block.steps.is_empty());
+        let mut copies = 0;
+        for (index, step) in steps.iter().enumerate() {
+            let BuildStep::Copy(copy) = step else { continue };
+            let at = if own_order {
+                image.declared_at.key("steps").index(index).keys(["copy", "image"])
+            } else {
+                image.declared_at.key("copy").index(copies).key("image")
+            };
+            copies += 1;
+            if let Some(reference) = &copy.image {
+                look(reference, &at, sink);
+            }
+        }
+    }
+}
+
+fn look(reference: &str, at: &Pointer, sink: &mut Sink) {
+    if reference.contains('@') || reference == "scratch" {
+        return;
+    }
+    let what = match images::split(reference).1 {
+        None => format!("the image `{reference}` has no tag, which means `latest`"),
+        Some("latest") => format!("the image `{reference}` is whatever was pushed last"),
+        Some(_) => return,
+    };
+    sink.push(
+        Diagnostic::warning(
+            codes::MUTABLE_TAG,
+            format!("{what}: tomorrow the same job runs in another image"),
+        )
+        .at(at, "")
+        .note("write the tag of a version, or a digest: `NAME@sha256:…`"),
+    );
+}

@@ -1,0 +1,35 @@
+//! J0342: a role that waits for the end of one that never ends.
+
+use std::collections::BTreeMap;
+
+use jobc_schema::role::NeedState;
+
+use crate::check::endless::never_ends;
+use crate::check::view::View;
+use crate::diagnostic::{Diagnostic, Sink, codes};
+
+/// Warns of `needs` that is met only when a server has succeeded.
+pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
+    let mut endless: BTreeMap<&str, Option<String>> = BTreeMap::new();
+    let by_name: BTreeMap<&str, _> = view.roles.iter().map(|role| (role.plan.name.as_str(), role)).collect();
+    for role in &view.roles {
+        for need in role.plan.needs.iter().filter(|need| need.state == NeedState::Succeeded) {
+            let Some(other) = by_name.get(need.role.as_str()) else { continue };
+            let found = endless.entry(other.plan.name.as_str()).or_insert_with(|| never_ends(other));
+            let Some(program) = found else { continue };
+            let message = format!(
+                "role `{}` waits until `{}` has succeeded, but `{program}` there never ends by itself",
+                role.plan.name, need.role
+            );
+            sink.push(
+                Diagnostic::warning(codes::NEEDS_ENDLESS, message)
+                    .at(&role.at().keys(["needs", &need.role]), "")
+                    .at(&other.run_at(), "")
+                    .note(format!(
+                        "write `needs: {{{}: ready}}` and a `ready` on `{}`, or `started`",
+                        need.role, need.role
+                    )),
+            );
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! J0303: variables of the rendezvous set by hand.
+
+use crate::check::view::{RoleView, View};
+use crate::diagnostic::{Diagnostic, Sink, codes};
+
+/// What torchrun sets itself in every process it starts.
+const TORCHRUN_SETS: [&str; 6] =
+    ["RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK", "ROLE_RANK"];
+
+/// Warns where one value for all instances stands in for what differs between them.
+pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
+    for role in &view.roles {
+        let torchrun = role.commands.iter().any(super::super::command::Command::is_torchrun);
+        for name in role.plan.env.keys() {
+            let message = if torchrun && TORCHRUN_SETS.contains(&name.as_str()) {
+                format!("`{name}` is set by hand, but `torchrun` sets it in every process it starts")
+            } else if role.member.is_some() && role.plan.provided_env.contains_key(name) {
+                format!("`{name}` is set by hand and hides what `distributed` sets in each instance")
+            } else {
+                continue;
+            };
+            sink.push(
+                Diagnostic::warning(codes::RANK_BY_HAND, message)
+                    .at_key(&place(role, name), "")
+                    .note(format!("leave `{name}` out")),
+            );
+        }
+    }
+}
+
+/// The role's own entry, else the job's.
+fn place(role: &RoleView<'_>, name: &str) -> jobc_schema::Pointer {
+    let own = role.spec.is_some_and(|spec| spec.env.contains_key(name));
+    let at = if own { role.at() } else { jobc_schema::Pointer::ROOT };
+    at.keys(["env", name])
+}

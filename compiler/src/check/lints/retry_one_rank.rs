@@ -1,0 +1,26 @@
+//! J0306: a retry of one rank.
+
+use jobc_schema::Pointer;
+use jobc_schema::role::RetryScope;
+
+use crate::check::view::View;
+use crate::diagnostic::{Diagnostic, Sink, codes};
+
+/// Warns where one rank would be started again among ranks that have lost it.
+pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
+    for role in &view.roles {
+        let ranked = role.member.is_some_and(|m| m.first_rank.is_some()) && role.plan.instances > 1;
+        if !ranked || role.plan.retry.max == 0 || role.plan.retry.scope != RetryScope::Task {
+            continue;
+        }
+        let own = role.spec.is_some_and(|spec| spec.retry.is_some());
+        let at = if own { role.at() } else { Pointer::ROOT }.key("retry");
+        let message = format!(
+            "a retry of one instance of `{}` is of no use: the other ranks have lost it and do not take it back",
+            role.plan.name
+        );
+        sink.push(Diagnostic::warning(codes::RETRY_ONE_RANK, message).at(&at.key("scope"), "").note(
+            "write `scope: job`, or leave `scope` out, which means the same for roles of `distributed`",
+        ));
+    }
+}

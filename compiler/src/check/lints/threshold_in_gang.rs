@@ -1,0 +1,36 @@
+//! J0305: thresholds on instances that work as one.
+
+use crate::check::view::View;
+use crate::diagnostic::{Diagnostic, Sink, codes};
+
+/// Warns where some ranks may fail or end while the others go on.
+pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
+    for role in &view.roles {
+        if role.member.is_none_or(|m| m.first_rank.is_none()) || role.plan.instances < 2 {
+            continue;
+        }
+        let completion = role.plan.completion;
+        let at = role.at().key("completion");
+        let name = &role.plan.name;
+        if completion.min_succeeded.is_some_and(|n| n < role.plan.instances) {
+            let message = format!(
+                "`min_succeeded` of role `{name}` ends the job when some ranks have ended: the others are stopped at work"
+            );
+            sink.push(
+                Diagnostic::warning(codes::THRESHOLD_IN_GANG, message)
+                    .at(&at.key("min_succeeded"), "")
+                    .note("write `min_succeeded: all`, or leave it out"),
+            );
+        }
+        if completion.min_failed != Some(1) {
+            let message = format!(
+                "`min_failed` of role `{name}` lets a rank fail and the job go on: the other ranks wait for it in vain"
+            );
+            sink.push(
+                Diagnostic::warning(codes::THRESHOLD_IN_GANG, message)
+                    .at(&at.key("min_failed"), "")
+                    .note("leave `min_failed` out: the first failure then ends the job, or starts it again with `retry`"),
+            );
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! J0324: a GPU model that no table has.
+
+use crate::check::gpu;
+use crate::check::view::{RoleView, View};
+use crate::diagnostic::Place;
+use crate::diagnostic::{Diagnostic, Safety, Sink, codes};
+use crate::stdlib::models;
+use crate::suggest;
+
+/// Warns of a name that is probably misspelt; a new card may simply be younger than the table.
+pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
+    let there: &[String] = gpu::target(view).map_or(&[], |gpu| &gpu.models);
+    for role in &view.roles {
+        let Some(asked) = gpu::nvidia(role) else { continue };
+        for (index, name) in asked.models.iter().enumerate() {
+            if there.iter().any(|known| known.eq_ignore_ascii_case(name)) {
+                continue;
+            }
+            match models::find(name) {
+                None => unknown(role, index, name, sink),
+                Some(found) => variant(role, index, name, &found, sink),
+            }
+        }
+    }
+}
+
+fn unknown(role: &RoleView<'_>, index: usize, name: &str, sink: &mut Sink) {
+    let at = gpu::model_at(role, index);
+    let message = format!("no GPU of the name `{name}` is known");
+    let mut diagnostic = Diagnostic::warning(codes::UNKNOWN_MODEL, message).at(&at, "");
+    let names = || models::all().iter().map(|model| model.name.as_str());
+    if let Some(near) = suggest::nearest(name, names()) {
+        diagnostic = diagnostic.note(format!("the nearest known name is `{near}`")).fix(
+            format!("write `{near}`"),
+            Place::value(&at),
+            near,
+            Safety::Unsafe,
+        );
+    } else {
+        diagnostic = diagnostic
+            .note("write the name as the maker prints it, such as `A100`, `A100-80GB` or `RTX-4090`");
+    }
+    sink.push(diagnostic);
+}
+
+fn variant(role: &RoleView<'_>, index: usize, name: &str, found: &models::Found, sink: &mut Sink) {
+    if found.memory_gb.is_none() || found.model.variants.is_empty() || found.variants().next().is_some() {
+        return;
+    }
+    let model = &found.model.name;
+    let sizes: Vec<String> =
+        found.model.variants.iter().map(|v| format!("{model}-{}GB", v.memory_gb)).collect();
+    let message = format!("no `{model}` with that memory is known: `{name}`");
+    sink.push(
+        Diagnostic::warning(codes::UNKNOWN_MODEL, message)
+            .at(&gpu::model_at(role, index), "")
+            .note(format!("known are {}", suggest::list(sizes.iter().map(String::as_str)))),
+    );
+}

@@ -1,0 +1,108 @@
+//! What lints look at: the job as written, the plan, and each role's command already split.
+
+use jobc_schema::image::{Image, ImageBlock};
+use jobc_schema::plan::{ImagePlan, ImageSource, JobPlan, MemberPlan, RolePlan};
+use jobc_schema::role::Role;
+use jobc_schema::{BackendName, Job, Pointer};
+
+use super::command::{self, Command};
+
+/// The job as written and as decided.
+pub(crate) struct View<'a> {
+    /// As written.
+    pub(crate) job: &'a Job,
+    /// As decided for one target.
+    pub(crate) plan: &'a JobPlan,
+    /// The roles, in the order of the file.
+    pub(crate) roles: Vec<RoleView<'a>>,
+}
+
+/// A role as written and as decided.
+pub(crate) struct RoleView<'a> {
+    /// As written.
+    pub(crate) spec: Option<&'a Role>,
+    /// As decided.
+    pub(crate) plan: &'a RolePlan,
+    /// Its part in the rendezvous.
+    pub(crate) member: Option<&'a MemberPlan>,
+    /// The programs its command starts.
+    pub(crate) commands: Vec<Command>,
+    /// All text of its command.
+    pub(crate) text: String,
+}
+
+impl<'a> View<'a> {
+    /// Puts together what is known of each role.
+    pub(crate) fn new(job: &'a Job, plan: &'a JobPlan) -> Self {
+        let members: std::collections::BTreeMap<&str, &MemberPlan> =
+            plan.distributed.iter().flat_map(|d| &d.members).map(|m| (m.role.as_str(), m)).collect();
+        let roles = plan.roles.iter().map(|role| RoleView {
+            spec: job.roles.get(&role.name),
+            plan: role,
+            member: members.get(role.name.as_str()).copied(),
+            commands: command::commands(role),
+            text: command::text(role),
+        });
+        Self { job, plan, roles: roles.collect() }
+    }
+
+    /// Whether the target writes for that backend.
+    pub(crate) fn has_backend(&self, backend: BackendName) -> bool {
+        self.plan.target.settings.backends.contains(&backend)
+    }
+
+    /// Where a setting of the target stands in `targets.yaml`.
+    pub(crate) fn target_at(&self, keys: &[&str]) -> Pointer {
+        Pointer::ROOT.keys(["targets", &self.plan.target.name]).keys(keys.iter().copied())
+    }
+
+    /// The block that declares an image, where it is one.
+    pub(crate) fn image_block(&self, image: &ImagePlan) -> Option<&'a ImageBlock> {
+        let at: Vec<String> = image.declared_at.segments().collect();
+        let at: Vec<&str> = at.iter().map(String::as_str).collect();
+        let declared = match at[..] {
+            ["image"] => self.job.image.as_ref(),
+            ["images", name] => self.job.images.get(name),
+            ["roles", role, "image"] => self.job.roles.get(role).and_then(|r| r.image.as_ref()),
+            _ => None,
+        };
+        if let Some(Image::Block(block)) = declared { Some(block) } else { None }
+    }
+
+    /// The reference an image stands on, and where the job file writes it.
+    pub(crate) fn base(&self, image: &'a ImagePlan) -> Option<(&'a str, Pointer)> {
+        let at = &image.declared_at;
+        match &image.source {
+            ImageSource::Host {} => None,
+            ImageSource::Reference {} if self.image_block(image).is_some() => {
+                Some((&image.reference, at.key("from")))
+            }
+            ImageSource::Reference {} => Some((&image.reference, at.clone())),
+            ImageSource::Build { from, .. } => Some((from, at.key("from"))),
+            ImageSource::Dockerfile { base, .. } => base.as_deref().map(|base| (base, at.key("dockerfile"))),
+        }
+    }
+}
+
+impl RoleView<'_> {
+    /// Where the job file declares the role.
+    pub(crate) fn at(&self) -> Pointer {
+        self.plan.at()
+    }
+
+    /// Where the job file says what the role runs.
+    pub(crate) fn run_at(&self) -> Pointer {
+        let args = self.spec.is_some_and(|s| s.run.is_none() && s.args.is_some());
+        self.at().key(if args { "args" } else { "run" })
+    }
+
+    /// How many whole GPUs or slices each instance has.
+    pub(crate) fn gpus(&self) -> u32 {
+        self.plan.resources.gpu.as_ref().map_or(0, |gpu| gpu.count)
+    }
+
+    /// The variables that the framework's rendezvous reads from jobc, and those of the user.
+    pub(crate) fn has_variable(&self, name: &str) -> bool {
+        self.plan.env.contains_key(name) || self.plan.provided_env.contains_key(name)
+    }
+}

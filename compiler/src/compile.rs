@@ -1,0 +1,276 @@
+//! The passes in order: what the command line, the editor and the tests call.
+
+use camino::Utf8PathBuf;
+use jobc_schema::plan::{JobPlan, Plan, TargetPlan};
+use jobc_schema::target::{GpuInjection, Target};
+use jobc_schema::{BackendName, Pointer, Targets};
+
+use crate::backend::{Content, Context, PartOf};
+use crate::diagnostic::{Diagnostic, DocumentId, Place, Sink, codes};
+use crate::document::Document;
+use crate::expand::{Overrides, Variant, expand};
+use crate::files::Files;
+use crate::lower::{Lowered, OnRefusal, lower};
+use crate::source::{SourceId, Sources};
+use crate::source_map::{SpanIndex, source_map};
+use crate::{check, emit, import, parse, resolve, suggest, template, validate};
+
+/// What to compile, and for where.
+pub struct Request<'a> {
+    /// The job file.
+    pub job: SourceId,
+    /// `targets.yaml`, where there is one.
+    pub targets: Option<SourceId>,
+    /// `--set NAME=VALUE`, in order.
+    pub set: Vec<(String, String)>,
+    /// `--params FILE`, in order.
+    pub params: Vec<SourceId>,
+    /// The targets asked for by name; empty: the file's defaults, else all.
+    pub only_targets: Vec<String>,
+    /// The backends asked for; empty: all of each target.
+    pub only_backends: Vec<BackendName>,
+    /// Whether what cannot be expressed becomes a warning.
+    pub allow_lossy: bool,
+    /// What of the GPU set-up OCI bundles carry.
+    pub gpu_injection: Option<GpuInjection>,
+    /// Files beside the job file.
+    pub files: &'a dyn Files,
+    /// The way from a target's output folder to the job file's, for the job with that name.
+    pub to_job: &'a dyn Fn(&str) -> Utf8PathBuf,
+}
+
+/// The decided jobs with what later passes need of the text.
+pub struct Planned {
+    /// One entry a matrix combination and target, combinations outermost.
+    pub jobs: Vec<JobPlan>,
+    /// Whether the targets were only tried because nothing was chosen.
+    pub on_refusal: OnRefusal,
+    document: Document,
+}
+
+/// One file to write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Artifact {
+    /// The path below the target's folder.
+    pub path: Utf8PathBuf,
+    /// Permission bits.
+    pub mode: u32,
+    /// What it holds.
+    pub bytes: Vec<u8>,
+}
+
+/// All files of one job for one target.
+#[derive(Clone, Debug)]
+pub struct Output {
+    /// The plan they were made from.
+    pub job: JobPlan,
+    /// The backends that wrote, with how many files each.
+    pub backends: Vec<(BackendName, usize)>,
+    /// The files: plan and source map first.
+    pub artifacts: Vec<Artifact>,
+}
+
+/// Runs the passes up to the plan.
+///
+/// Returns nothing where the job has errors; they are in the sink, located.
+pub fn plan(sources: &mut Sources, request: &Request<'_>, sink: &mut Sink) -> Option<Planned> {
+    let document = parse::parse(sources, request.job, sink);
+    let targets_document = request.targets.and_then(|id| parse::parse(sources, id, sink));
+    let document = document.and_then(|d| template::expand_templates(d, sources, request.files, sink));
+    let document = document.and_then(|d| import::import(d, sources, sink));
+    let targets = targets_document.as_ref().and_then(|d| validate::targets(d, sink));
+    let planned = document.as_ref().and_then(|document| decide(document, targets.as_ref(), sources, request, sink));
+    if let Some(document) = &document {
+        silence(document, sink);
+        sink.locate(DocumentId::Job, document);
+    }
+    if let Some(document) = &targets_document {
+        sink.locate(DocumentId::Targets, document);
+    }
+    if sink.has_errors() {
+        return None;
+    }
+    let (jobs, on_refusal) = planned?;
+    Some(Planned { jobs, on_refusal, document: document? })
+}
+
+/// Passes 2 to 4: a document to plans.
+fn decide(
+    document: &Document,
+    targets: Option<&Targets>,
+    sources: &Sources,
+    request: &Request<'_>,
+    sink: &mut Sink,
+) -> Option<(Vec<JobPlan>, OnRefusal)> {
+    let sound = validate::validate(document, sink);
+    let (places, on_refusal) = choose_targets(targets, request, sink)?;
+    if !sound || (request.targets.is_some() && targets.is_none()) {
+        return None;
+    }
+    let params = request.params.iter().filter_map(|&id| Some((id, parse::parse(sources, id, sink)?))).collect();
+    let overrides = Overrides { set: request.set.clone(), params };
+    let variants = expand(document, sources, &overrides, sink);
+    let mut jobs = Vec::with_capacity(variants.len() * places.len());
+    for variant in &variants {
+        let substituted = variant.document != *document;
+        if substituted && !validate::validate(&variant.document, sink) {
+            continue;
+        }
+        let Some(job) = validate::job(&variant.document, sink) else { continue };
+        for place in &places {
+            let Some(plan) = resolve::resolve(&job, variant, place, request.files, sources, sink) else { continue };
+            check::check(&job, &plan, sink);
+            jobs.push(plan);
+        }
+    }
+    Some((jobs, on_refusal))
+}
+
+/// The targets to build for: those asked for, else the file's defaults, else all.
+fn choose_targets(
+    targets: Option<&Targets>,
+    request: &Request<'_>,
+    sink: &mut Sink,
+) -> Option<(Vec<TargetPlan>, OnRefusal)> {
+    let built_in = built_in_targets();
+    let known: Vec<(&str, &Target, bool)> = match targets {
+        Some(file) => file.targets.iter().map(|(name, target)| (name.as_str(), target, false)).collect(),
+        None => built_in.iter().map(|(name, target)| (*name, target, true)).collect(),
+    };
+    let default = targets.map_or(&[][..], |file| &file.default[..]);
+    let asked = if request.only_targets.is_empty() { default } else { &request.only_targets[..] };
+    let chosen = !request.only_targets.is_empty() || !request.only_backends.is_empty() || !default.is_empty();
+    let mut places = Vec::new();
+    for name in asked {
+        match known.iter().find(|(known, ..)| known == name) {
+            Some(&(name, settings, built_in)) => {
+                places.push(TargetPlan { name: name.to_owned(), built_in, settings: settings.clone() });
+            }
+            None => sink.push(unknown_target(name, &known, targets.is_some())),
+        }
+    }
+    if asked.is_empty() {
+        let all = known.iter().map(|&(name, settings, built_in)| TargetPlan {
+            name: name.to_owned(),
+            built_in,
+            settings: settings.clone(),
+        });
+        places.extend(all);
+    }
+    let of_interest = |place: &TargetPlan| {
+        request.only_backends.is_empty() || place.settings.backends.iter().any(|b| request.only_backends.contains(b))
+    };
+    places.retain(of_interest);
+    if places.is_empty() && !sink.has_errors() {
+        let wanted = request.only_backends.iter().map(|b| b.as_str());
+        let message = format!("no target has the backends asked for: {}", suggest::list(wanted));
+        sink.push(Diagnostic::error(codes::UNKNOWN_TARGET, message).note("`jobc backends` lists the backends"));
+    }
+    let on_refusal = if chosen || targets.is_some() { OnRefusal::Fail } else { OnRefusal::Skip };
+    (!sink.has_errors() || !places.is_empty()).then_some((places, on_refusal))
+}
+
+fn unknown_target(name: &str, known: &[(&str, &Target, bool)], from_file: bool) -> Diagnostic {
+    let names = || known.iter().map(|(name, ..)| *name);
+    let mut diagnostic = Diagnostic::error(codes::UNKNOWN_TARGET, format!("there is no target `{name}`"));
+    if from_file {
+        diagnostic = diagnostic.at_place(Place::target(&Pointer::ROOT.key("targets")), "");
+    }
+    if let Some(near) = suggest::nearest(name, names()) {
+        diagnostic = diagnostic.note(format!("did you mean `{near}`?"));
+    }
+    diagnostic.note(format!("known: {}", suggest::list(names())))
+}
+
+/// The targets used where there is no `targets.yaml`: one a kind of place.
+pub fn built_in_targets() -> [(&'static str, Target); 3] {
+    use BackendName::{Cgroup, Dockerfile, Kubernetes, Oci, Openpai};
+    let target = |backends: &[BackendName]| Target { backends: backends.to_vec(), ..Target::default() };
+    [
+        ("local", target(&[Dockerfile, Oci, Cgroup])),
+        ("kubernetes", target(&[Kubernetes])),
+        ("openpai", target(&[Openpai])),
+    ]
+}
+
+/// Takes out the warnings that the job file allows by `x-jobc-allow`.
+fn silence(document: &Document, sink: &mut Sink) {
+    let allowed = check::allowed(document);
+    if !allowed.is_empty() {
+        sink.retain(|d| d.severity == crate::diagnostic::Severity::Error || !allowed.contains(&d.code));
+    }
+}
+
+/// Lowers every planned job and reports what its backends cannot express.
+pub fn lower_all(planned: &Planned, request: &Request<'_>, sink: &mut Sink) -> Vec<(JobPlan, Vec<Lowered>)> {
+    let mut all = Vec::with_capacity(planned.jobs.len());
+    for job in &planned.jobs {
+        let context = Context {
+            files: request.files,
+            to_job: (request.to_job)(&job.name),
+            gpu_injection: request.gpu_injection,
+            allow_lossy: request.allow_lossy,
+        };
+        let lowered = lower(job, &request.only_backends, planned.on_refusal, &context, sink);
+        all.push((job.clone(), lowered));
+    }
+    silence(&planned.document, sink);
+    sink.locate(DocumentId::Job, &planned.document);
+    all
+}
+
+/// Runs the passes after the plan: files as bytes.
+pub fn build(sources: &Sources, planned: &Planned, request: &Request<'_>, sink: &mut Sink) -> Vec<Output> {
+    let lowered = lower_all(planned, request, sink);
+    if sink.has_errors() {
+        return vec![];
+    }
+    let spans = SpanIndex::new(&planned.document);
+    lowered
+        .into_iter()
+        // A target of which nothing is left was skipped: a note says why.
+        .filter(|(_, lowered)| planned.on_refusal == OnRefusal::Fail || !lowered.is_empty())
+        .map(|(job, lowered)| emit_job(job, lowered, &spans, sources))
+        .collect()
+}
+
+fn emit_job(job: JobPlan, lowered: Vec<Lowered>, spans: &SpanIndex, sources: &Sources) -> Output {
+    let mut files = Vec::new();
+    let mut maps = Vec::new();
+    let mut backends = Vec::new();
+    for Lowered { backend, files: lowered } in lowered {
+        backends.push((backend, lowered.len()));
+        for file in lowered {
+            let path = Utf8PathBuf::from(backend.as_str()).join(&file.path);
+            let mut origins = file.origins;
+            let text = match &file.content {
+                Content::Yaml(value) => emit::to_yaml(value),
+                Content::Json(value) => emit::to_json(value),
+                Content::Text(text) => text.clone(),
+                Content::Dockerfile(dockerfile) => {
+                    let (text, lines) = dockerfile.render();
+                    for origin in &mut origins {
+                        if let PartOf::Line(instruction) = &mut origin.part {
+                            *instruction = lines.get(*instruction as usize).copied().unwrap_or(1);
+                        }
+                    }
+                    text
+                }
+            };
+            maps.push((path.to_string(), origins));
+            files.push(Artifact { path, mode: file.mode, bytes: text.into_bytes() });
+        }
+    }
+    let plan = Plan { version: 1, jobs: vec![job] };
+    let own = |path: &str, text: String| Artifact { path: path.into(), mode: 0o644, bytes: text.into_bytes() };
+    let map = source_map(&maps, spans, sources);
+    let mut artifacts = vec![own("plan.json", plan_json(&plan)), own("sourcemap.json", emit::to_json(&map))];
+    artifacts.extend(files);
+    let job = plan.jobs.into_iter().next().expect("the plan was made of one job");
+    Output { job, backends, artifacts }
+}
+
+/// A plan as the text of `plan.json`.
+pub fn plan_json(plan: &Plan) -> String {
+    emit::to_json(&serde_json::to_value(plan).expect("a plan is plain JSON"))
+}

@@ -1,0 +1,311 @@
+//! Parameters: their types, their rules, and the values given from outside.
+
+use indexmap::IndexMap;
+use jobc_schema::Scalar;
+use jobc_schema::scalar::ScalarKind;
+
+use super::Overrides;
+use crate::diagnostic::{Diagnostic, Place, Sink, codes};
+use crate::document::{Document, Entry, Node, Value};
+use crate::source::Span;
+use crate::suggest;
+
+/// A parameter as the job file declares it.
+struct Declared<'a> {
+    name: &'a str,
+    key: Span,
+    kind: ScalarKind,
+    /// Whether `type` says so, and not the default.
+    typed: bool,
+    default: Option<(Scalar, Span)>,
+    choices: Vec<Scalar>,
+    min: Option<(f64, Span)>,
+    max: Option<(f64, Span)>,
+}
+
+/// Reads the parameters and gives each its value.
+///
+/// A parameter whose value is wrong gets one of its type all the same, so that one mistake is reported once.
+pub(super) fn read(document: &Document, overrides: &Overrides, sink: &mut Sink) -> IndexMap<String, Scalar> {
+    let entries = document.root.get("params").map_or(&[][..], Node::entries);
+    let declared: IndexMap<&str, Declared<'_>> =
+        entries.iter().map(|entry| (entry.key.as_str(), declare(entry, sink))).collect();
+    let mut values: IndexMap<String, Option<Scalar>> = IndexMap::new();
+    for param in declared.values() {
+        let default = param.default.as_ref().map(|(value, span)| {
+            let at = Place::Span(*span);
+            checked(value, param, &at, "the default", &[], sink).unwrap_or_else(|| stand_in(param.kind))
+        });
+        values.insert(param.name.to_owned(), default);
+    }
+    for (_, file) in &overrides.params {
+        if !matches!(file.root.value, Value::Mapping(_) | Value::Null) {
+            sink.push(
+                Diagnostic::error(codes::PARAM_TYPE, "a parameter file must be a map of names to values")
+                    .at_span(file.root.span, format!("this is {}", file.root.describe()))
+                    .note("write for example `batch_size: 512`"),
+            );
+        }
+        for entry in file.root.entries() {
+            let Some(param) = declared.get(entry.key.as_str()) else {
+                sink.push(unknown(&entry.key, &declared, document).at_span(entry.key_span, ""));
+                continue;
+            };
+            let place = Place::Span(entry.value.span);
+            let given = match entry.value.to_scalar() {
+                Some(scalar) => checked(&scalar, param, &place, "the value", &[], sink),
+                None => {
+                    sink.push(wrong_type(&entry.value.describe(), param).at_place(place, ""));
+                    None
+                }
+            };
+            values.insert(entry.key.clone(), Some(given.unwrap_or_else(|| stand_in(param.kind))));
+        }
+    }
+    for (name, text) in &overrides.set {
+        let note = [format!("given by `--set {name}={text}`")];
+        let Some(param) = declared.get(name.as_str()) else {
+            // The start of the file, where it has no `params`.
+            let at = match document.root.entries().iter().find(|entry| entry.key == "params") {
+                Some(entry) => entry.key_span,
+                None => Span { end: document.root.span.start, ..document.root.span },
+            };
+            let mut diagnostic = unknown(name, &declared, document).at_span(at, "");
+            diagnostic.notes.extend(note);
+            sink.push(diagnostic);
+            continue;
+        };
+        let at = Place::Span(param.key);
+        let given = match parse(text, param.kind) {
+            Some(scalar) => checked(&scalar, param, &at, "the value", &note, sink),
+            None => {
+                let mut diagnostic = wrong_type(&format!("`{text}`"), param).at_place(at, "declared here");
+                diagnostic.notes.extend(note);
+                sink.push(diagnostic);
+                None
+            }
+        };
+        values.insert(name.clone(), Some(given.unwrap_or_else(|| stand_in(param.kind))));
+    }
+    let mut settled = IndexMap::new();
+    for (name, value) in values {
+        let param = &declared[name.as_str()];
+        let value = value.unwrap_or_else(|| {
+            sink.push(
+                Diagnostic::error(codes::PARAM_MISSING, format!("the parameter `{name}` has no value"))
+                    .at_span(param.key, "it has no default")
+                    .note(format!("give it with `--set {name}=…`, or write a `default`")),
+            );
+            stand_in(param.kind)
+        });
+        settled.insert(name, value);
+    }
+    settled
+}
+
+fn declare<'a>(entry: &'a Entry, sink: &mut Sink) -> Declared<'a> {
+    let node = &entry.value;
+    let rules = matches!(node.value, Value::Mapping(_));
+    let get = |key: &str| if rules { node.get(key) } else { None };
+    let scalar = |node: &Node| node.to_scalar().map(|scalar| (scalar, node.span));
+    let default = if rules { get("default").and_then(scalar) } else { scalar(node) };
+    let choices: Vec<Scalar> =
+        get("choices").map_or(&[][..], Node::items).iter().filter_map(Node::to_scalar).collect();
+    let number = |key| {
+        let node = get(key)?;
+        if let Value::Number { number, .. } = &node.value {
+            Some((number.as_f64()?, node.span))
+        } else {
+            None
+        }
+    };
+    let written = match get("type").and_then(Node::as_str) {
+        Some("string") => Some(ScalarKind::String),
+        Some("integer") => Some(ScalarKind::Integer),
+        Some("number") => Some(ScalarKind::Number),
+        Some("bool") => Some(ScalarKind::Bool),
+        _ => None,
+    };
+    let examples = || default.iter().map(|(scalar, _)| scalar).chain(&choices);
+    let kind = written.unwrap_or_else(|| match examples().next().map(Scalar::kind) {
+        // `{default: 1, choices: [0.5, 1]}` means numbers.
+        Some(ScalarKind::Integer) if examples().any(|s| s.kind() == ScalarKind::Number) => ScalarKind::Number,
+        Some(kind) => kind,
+        None => ScalarKind::String,
+    });
+    let param = Declared {
+        name: &entry.key,
+        key: entry.key_span,
+        kind,
+        typed: written.is_some(),
+        default,
+        choices,
+        min: number("min"),
+        max: number("max"),
+    };
+    contradictions(&param, sink);
+    param
+}
+
+fn contradictions(param: &Declared<'_>, sink: &mut Sink) {
+    let name = param.name;
+    let numeric = matches!(param.kind, ScalarKind::Integer | ScalarKind::Number);
+    for (key, bound) in [("min", param.min), ("max", param.max)] {
+        if let Some((_, span)) = bound.filter(|_| !numeric) {
+            sink.push(
+                Diagnostic::error(codes::PARAM_RULES, format!("`{key}` does not fit the parameter `{name}`"))
+                    .at_span(span, format!("`{name}` is {}", describe(param.kind)))
+                    .note("`min` and `max` are for integers and numbers; list the values allowed under `choices`"),
+            );
+        }
+    }
+    if let (Some((min, at)), Some((max, other))) = (param.min, param.max)
+        && min > max
+    {
+        sink.push(
+            Diagnostic::error(codes::PARAM_RULES, format!("no value of the parameter `{name}` is allowed"))
+                .at_span(at, "the least value is above")
+                .at_span(other, "the greatest"),
+        );
+    }
+    for choice in &param.choices {
+        if convert(choice, param.kind).is_none() {
+            sink.push(
+                Diagnostic::error(
+                    codes::PARAM_RULES,
+                    format!(
+                        "the choice `{choice}` of the parameter `{name}` is not {}",
+                        describe(param.kind)
+                    ),
+                )
+                .at_span(param.key, "")
+                .note("write `type:` where the default does not tell the type"),
+            );
+        }
+    }
+}
+
+/// The value in the parameter's type, where the rules allow it.
+fn checked(
+    value: &Scalar,
+    param: &Declared<'_>,
+    at: &Place,
+    what: &str,
+    notes: &[String],
+    sink: &mut Sink,
+) -> Option<Scalar> {
+    let Some(value) = convert(value, param.kind) else {
+        let mut diagnostic = wrong_type(&format!("`{value}`"), param).at_place(at.clone(), "");
+        diagnostic.notes.extend_from_slice(notes);
+        sink.push(diagnostic);
+        return None;
+    };
+    let mut refuse = |why: String, help: String| {
+        let message = format!("{what} `{value}` of the parameter `{}` is not allowed", param.name);
+        let mut diagnostic =
+            Diagnostic::error(codes::PARAM_RANGE, message).at_place(at.clone(), why).note(help);
+        diagnostic.notes.extend_from_slice(notes);
+        sink.push(diagnostic);
+    };
+    if !param.choices.is_empty() && !param.choices.iter().any(|choice| same(choice, &value, param.kind)) {
+        let names: Vec<&str> = param.choices.iter().map(|choice| choice.text.as_str()).collect();
+        let near = suggest::nearest(&value.text, names.iter().copied());
+        let label =
+            near.map_or("not one of the choices".to_owned(), |near| format!("did you mean `{near}`?"));
+        refuse(label, format!("the choices are {}", suggest::list(names)));
+        return None;
+    }
+    let number = value.value.as_f64();
+    if let (Some((min, _)), Some(number)) = (param.min, number)
+        && number < min
+    {
+        refuse(format!("less than {min}"), format!("the least value allowed is {min}"));
+        return None;
+    }
+    if let (Some((max, _)), Some(number)) = (param.max, number)
+        && number > max
+    {
+        refuse(format!("more than {max}"), format!("the greatest value allowed is {max}"));
+        return None;
+    }
+    Some(value)
+}
+
+/// A scalar in another type, where it loses nothing; a number's text is a string.
+fn convert(scalar: &Scalar, kind: ScalarKind) -> Option<Scalar> {
+    match (kind, scalar.kind()) {
+        (ScalarKind::String, _) => Some(Scalar::string(scalar.text.clone())),
+        (ScalarKind::Number, ScalarKind::Integer) => Some(scalar.clone()),
+        (wanted, found) if wanted == found => Some(scalar.clone()),
+        _ => None,
+    }
+}
+
+/// The text of a `--set` in the parameter's type.
+fn parse(text: &str, kind: ScalarKind) -> Option<Scalar> {
+    let value = match kind {
+        ScalarKind::String => return Some(Scalar::string(text)),
+        ScalarKind::Bool => serde_json::Value::Bool(text.parse().ok()?),
+        ScalarKind::Integer => text.parse::<i64>().ok()?.into(),
+        ScalarKind::Number => {
+            if let Ok(whole) = text.parse::<i64>() {
+                whole.into()
+            } else if text.chars().all(|c| c.is_ascii_digit() || "+-.eE".contains(c)) {
+                serde_json::Number::from_f64(text.parse().ok()?)?.into()
+            } else {
+                return None;
+            }
+        }
+    };
+    Some(Scalar { value, text: text.to_owned() })
+}
+
+fn same(choice: &Scalar, value: &Scalar, kind: ScalarKind) -> bool {
+    if kind == ScalarKind::String {
+        return choice.text == value.text;
+    }
+    super::matrix::same(choice, value)
+}
+
+/// A value of the type, for a parameter whose own is wrong.
+fn stand_in(kind: ScalarKind) -> Scalar {
+    let value = match kind {
+        ScalarKind::String => return Scalar::string("x"),
+        ScalarKind::Bool => serde_json::Value::Bool(false),
+        ScalarKind::Integer | ScalarKind::Number => serde_json::Value::from(1),
+    };
+    Scalar { text: value.to_string(), value }
+}
+
+fn wrong_type(found: &str, param: &Declared<'_>) -> Diagnostic {
+    let wanted = describe(param.kind);
+    let mut diagnostic = Diagnostic::error(
+        codes::PARAM_TYPE,
+        format!("{found} is not {wanted}, which the parameter `{}` takes", param.name),
+    );
+    if param.kind == ScalarKind::Integer && !param.typed {
+        diagnostic = diagnostic.note("the type is the default's; write `type: number` for fractions");
+    }
+    diagnostic
+}
+
+fn unknown(name: &str, declared: &IndexMap<&str, Declared<'_>>, document: &Document) -> Diagnostic {
+    let job = document.root.get("name").and_then(Node::as_str).unwrap_or("the job");
+    let diagnostic = Diagnostic::error(codes::PARAM_UNKNOWN, format!("`{job}` has no parameter `{name}`"));
+    if declared.is_empty() {
+        return diagnostic.note("the job has no `params`");
+    }
+    match suggest::nearest(name, declared.keys().copied()) {
+        Some(near) => diagnostic.note(format!("did you mean `{near}`?")),
+        None => diagnostic.note(format!("its parameters are {}", suggest::list(declared.keys().copied()))),
+    }
+}
+
+fn describe(kind: ScalarKind) -> &'static str {
+    match kind {
+        ScalarKind::String => "a string",
+        ScalarKind::Integer => "an integer",
+        ScalarKind::Number => "a number",
+        ScalarKind::Bool => "`true` or `false`",
+    }
+}

@@ -1,0 +1,327 @@
+//! Filling early expressions into a document, and leaving the others for `resolve`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use indexmap::IndexMap;
+use jobc_schema::{Pointer, Scalar};
+use minijinja::Value as EngineValue;
+
+use super::Variant;
+use crate::diagnostic::{Diagnostic, Place, Sink, codes};
+use crate::document::{Document, Entry, Node, Value};
+use crate::expression::{
+    CodeSpan, Engine, Expression, Names, Part, Path, Scope, has_expression, keeps_type, paths, scopes_at,
+    split,
+};
+use crate::source::Sources;
+use crate::suggest;
+
+/// Fills a variant's document.
+pub(super) fn substitute(
+    document: &Document,
+    sources: &Sources,
+    engine: &Engine,
+    params: &Arc<IndexMap<String, Scalar>>,
+    variant: &mut Variant,
+    sink: &mut Sink,
+) {
+    let mut names = Names::default();
+    names.insert_written(Scope::Params, params);
+    if variant.suffix.is_some() {
+        names.insert_written(Scope::Matrix, &Arc::new(variant.matrix.clone()));
+    }
+    // The name comes first: the others may use it. What is wrong with it is said when its turn comes.
+    if let Some(node) = document.root.get("name") {
+        let mut quiet = Sink::new();
+        let mut walk = Walk::new(sources, engine, names.clone(), &mut quiet);
+        walk.path.push("name");
+        if let Some(name) = walk.node(node).as_str() {
+            let job = [("name", EngineValue::from(variant.job_name(name)))];
+            names.insert(Scope::Job, EngineValue::from_pairs(job));
+        }
+    }
+    let mut walk = Walk::new(sources, engine, names, sink);
+    variant.document = Document { root: walk.node(&document.root) };
+    variant.late = walk.late;
+}
+
+struct Walk<'a, 's> {
+    sources: &'a Sources,
+    engine: &'a Engine,
+    names: Names,
+    /// The keys from the root, with `*` for items of lists.
+    path: Vec<&'a str>,
+    /// The numbers of the items in `path`, in order.
+    items: Vec<usize>,
+    late: BTreeMap<Pointer, Vec<CodeSpan>>,
+    sink: &'s mut Sink,
+}
+
+impl<'a, 's> Walk<'a, 's> {
+    fn new(sources: &'a Sources, engine: &'a Engine, names: Names, sink: &'s mut Sink) -> Self {
+        Self { sources, engine, names, path: vec![], items: vec![], late: BTreeMap::new(), sink }
+    }
+
+    fn node(&mut self, node: &'a Node) -> Node {
+        let value = match &node.value {
+            Value::String(text) if has_expression(text) => return self.string(node, text),
+            Value::Sequence(items) => Value::Sequence(self.sequence(items)),
+            Value::Mapping(entries) => Value::Mapping(self.mapping(entries)),
+            other => other.clone(),
+        };
+        Node { span: node.span, value }
+    }
+
+    fn sequence(&mut self, items: &'a [Node]) -> Vec<Node> {
+        self.path.push("*");
+        let filled = items
+            .iter()
+            .enumerate()
+            .map(|(number, item)| {
+                self.items.push(number);
+                let filled = self.node(item);
+                self.items.pop();
+                filled
+            })
+            .collect();
+        self.path.pop();
+        filled
+    }
+
+    fn mapping(&mut self, entries: &'a [Entry]) -> Vec<Entry> {
+        entries
+            .iter()
+            .map(|entry| {
+                if has_expression(&entry.key) {
+                    self.sink.push(
+                        Diagnostic::error(codes::EXPRESSION_PLACE, "an expression cannot stand in a key")
+                            .at_span(entry.key_span, "")
+                            .note("keys are taken as they are; use the expression in the value"),
+                    );
+                    return entry.clone();
+                }
+                // What begins with `x-` is the user's own.
+                if self.path.is_empty() && entry.key.starts_with("x-") {
+                    return entry.clone();
+                }
+                self.path.push(&entry.key);
+                let value = self.node(&entry.value);
+                self.path.pop();
+                Entry { key: entry.key.clone(), key_span: entry.key_span, value }
+            })
+            .collect()
+    }
+
+    fn string(&mut self, node: &'a Node, text: &'a str) -> Node {
+        if let Some(place @ ("params" | "matrix" | "version")) = self.path.first().copied() {
+            self.sink.push(
+                Diagnostic::error(
+                    codes::EXPRESSION_PLACE,
+                    format!("expressions are not evaluated in `{place}`"),
+                )
+                .at_span(node.span, "")
+                .note("write the value itself"),
+            );
+            return node.clone();
+        }
+        let parts = match split(text) {
+            Ok(parts) => parts,
+            Err(unclosed) => {
+                let at = CodeSpan::open(self.sources, node.span, text, unclosed.start);
+                self.sink.push(
+                    Diagnostic::error(codes::EXPRESSION_SYNTAX, "`${{` has no `}}` behind it")
+                        .at_span(at, "the expression begins here")
+                        .note("close it with `}}`; to have `${{` in the text, write `${{ \"${{\" }}`"),
+                );
+                return node.clone();
+            }
+        };
+        let expressions: Vec<&Expression<'_>> = parts
+            .iter()
+            .filter_map(|part| if let Part::Expression(e) = part { Some(e) } else { None })
+            .collect();
+        let errors = self.sink.error_count();
+        let allowed = scopes_at(&self.path);
+        let mut late = false;
+        for expression in &expressions {
+            late |= self.read(node, text, expression, allowed, parts.len() == 1);
+        }
+        if self.sink.error_count() > errors {
+            return node.clone();
+        }
+        if !late && let Some(filled) = self.fill(node, text, &parts, !allowed.is_empty()) {
+            return filled;
+        }
+        if self.sink.error_count() == errors {
+            let spans =
+                expressions.iter().map(|e| CodeSpan::find(self.sources, node.span, text, e)).collect();
+            let pointer = self.pointer();
+            self.late.insert(pointer, spans);
+        }
+        node.clone()
+    }
+
+    /// Checks what one expression says and whether it may say it here; tells whether it must wait.
+    fn read(
+        &mut self,
+        node: &Node,
+        text: &str,
+        expression: &Expression<'_>,
+        allowed: &[Scope],
+        alone: bool,
+    ) -> bool {
+        let code = expression.code;
+        let at = CodeSpan::find(self.sources, node.span, text, expression);
+        if let Err(failure) = self.engine.check(code) {
+            self.sink.push(failure.diagnose(code, Some(at), Place::Span(node.span)));
+            return false;
+        }
+        let used = paths(code);
+        let mut late = used.is_empty() && !allowed.is_empty();
+        for path in &used {
+            let scope = Scope::parse(path.root());
+            let problem = match scope {
+                Some(Scope::Secrets) if !allowed.contains(&Scope::Secrets) => Some(secret_place()),
+                Some(Scope::Secrets) if !alone || code.trim() != &code[path.range.clone()] => {
+                    Some(secret_inside(path))
+                }
+                Some(scope) if scope.is_early() => {
+                    if let Err(failure) = self.names.check(path) {
+                        self.sink.push(failure.diagnose(code, Some(at), Place::Span(node.span)));
+                    }
+                    None
+                }
+                Some(scope) if allowed.contains(&scope) => {
+                    late = true;
+                    None
+                }
+                Some(scope) => Some(self.not_here(scope, allowed)),
+                None => Some(self.not_defined(path, allowed)),
+            };
+            if let Some((diagnostic, label)) = problem {
+                let span = at.part(code, Some(&path.steps[0].range));
+                self.sink.push(diagnostic.at_span(span, label));
+            }
+        }
+        late
+    }
+
+    /// The value of a string whose expressions are all early; nothing where it must wait, or was reported.
+    fn fill(&mut self, node: &Node, text: &str, parts: &[Part<'_>], may_wait: bool) -> Option<Node> {
+        let mut out = String::new();
+        for part in parts {
+            let expression = match part {
+                Part::Text(text) => {
+                    out.push_str(text);
+                    continue;
+                }
+                Part::Expression(expression) => expression,
+            };
+            let whole = parts.len() == 1;
+            let scalar = self.engine.evaluate(expression.code, &self.names).and_then(|value| value.scalar());
+            match scalar {
+                Ok(scalar) if whole && keeps_type(&self.path) => return Some(typed(node, scalar)),
+                Ok(scalar) => out.push_str(&scalar.text),
+                Err(failure) => {
+                    let at = CodeSpan::find(self.sources, node.span, text, expression);
+                    self.sink.push(failure.diagnose(expression.code, Some(at), Place::Span(node.span)));
+                    return None;
+                }
+            }
+        }
+        if has_expression(&out) {
+            // A value that looks like an expression must never become one.
+            if !may_wait {
+                self.sink.push(
+                    Diagnostic::error(
+                        codes::EXPRESSION_VALUE,
+                        "the value holds `${{`, which cannot stand here",
+                    )
+                    .at_span(node.span, "")
+                    .note("values of parameters are not evaluated again"),
+                );
+            }
+            return None;
+        }
+        Some(Node { span: node.span, value: Value::String(out) })
+    }
+
+    fn not_here(&self, scope: Scope, allowed: &[Scope]) -> (Diagnostic, String) {
+        let name = scope.as_str();
+        let why = match scope {
+            Scope::Args => "only an image's own block knows its `args`",
+            Scope::Instance => "which instance it is, only the instance knows: in `run`, `env` and `files`",
+            Scope::Hosts | Scope::Ports => "addresses and ports are known only when the job runs",
+            _ => "the job must be known before this value is",
+        };
+        let diagnostic = Diagnostic::error(codes::EXPRESSION_PLACE, format!("`{name}` cannot be used here"))
+            .note(format!("{why}; here are known {}", self.known(allowed)));
+        (diagnostic, String::new())
+    }
+
+    fn not_defined(&self, path: &Path, allowed: &[Scope]) -> (Diagnostic, String) {
+        let name = path.root();
+        let known: Vec<&str> = self.scopes(allowed).map(Scope::as_str).collect();
+        let diagnostic = Diagnostic::error(codes::EXPRESSION_NAME, format!("`{name}` is not defined"));
+        match suggest::nearest(name, known.iter().copied()) {
+            Some(near) => (diagnostic, format!("did you mean `{near}`?")),
+            None => {
+                let list = suggest::list(known);
+                let note = format!("names begin with {list}; text goes in quotes: `\"{name}\"`");
+                (diagnostic.note(note), "not defined".to_owned())
+            }
+        }
+    }
+
+    fn known(&self, allowed: &[Scope]) -> String {
+        suggest::list(self.scopes(allowed).map(Scope::as_str))
+    }
+
+    fn scopes<'b>(&self, allowed: &'b [Scope]) -> impl Iterator<Item = Scope> + 'b {
+        let matrix = self.names.has(Scope::Matrix).then_some(Scope::Matrix);
+        [Scope::Params].into_iter().chain(matrix).chain([Scope::Job]).chain(allowed.iter().copied())
+    }
+
+    fn pointer(&self) -> Pointer {
+        let mut items = self.items.iter();
+        self.path.iter().fold(Pointer::ROOT, |at, key| match *key {
+            "*" => at.index(items.next().copied().unwrap_or_default()),
+            key => at.key(key),
+        })
+    }
+}
+
+fn secret_place() -> (Diagnostic, String) {
+    let diagnostic = Diagnostic::error(codes::SECRET_PLACE, "a secret cannot be used here").note(
+        "secrets go whole into `env` values and `files`, and by name into `secret:` of `registries`, `data`, `outputs` and into `image.secrets`",
+    );
+    (diagnostic, "its value would be seen".to_owned())
+}
+
+fn secret_inside(path: &Path) -> (Diagnostic, String) {
+    let name = path.name(1).unwrap_or("name");
+    let diagnostic = Diagnostic::error(codes::SECRET_PLACE, "a secret cannot be part of a longer value")
+        .note(format!("give it a variable of its own, `TOKEN: ${{{{ secrets.{name} }}}}`, and put `$TOKEN` into the command"));
+    (diagnostic, "must be the whole value".to_owned())
+}
+
+/// The node an expression with a type becomes.
+fn typed(node: &Node, scalar: Scalar) -> Node {
+    let value = match scalar.value {
+        serde_json::Value::Bool(b) => Value::Bool(b),
+        // `${{ params.gpus / 8 }}` is 2.0 to the engine and 2 to everybody else.
+        serde_json::Value::Number(number) => match whole(&number) {
+            Some(whole) => Value::Number { number: whole.into(), text: whole.to_string() },
+            None => Value::Number { number, text: scalar.text },
+        },
+        _ => Value::String(scalar.text),
+    };
+    Node { span: node.span, value }
+}
+
+#[allow(clippy::cast_possible_truncation)] // checked to be whole and small
+fn whole(number: &serde_json::Number) -> Option<i64> {
+    let float = number.as_f64().filter(|_| number.is_f64())?;
+    (float.fract() == 0.0 && float.abs() < 9e15).then_some(float as i64)
+}

@@ -1,0 +1,24 @@
+//! `${{ … }}`: how expressions stand in text, which names they may use where, and what they are worth.
+//!
+//! Two passes use this: `expand` for what the file alone decides, `resolve` for what needs the whole job. The
+//! engine is minijinja, and only its expressions: statements, comments, `{{` and escaping do not exist here, so
+//! that shell text stays as it is.
+
+mod engine;
+mod failure;
+pub mod holes;
+mod names;
+mod place;
+mod scopes;
+mod sh;
+mod split;
+
+pub use engine::{Engine, Names, Outcome};
+pub use failure::Failure;
+pub use names::{Key, Path, Step, paths};
+pub use place::CodeSpan;
+pub use scopes::{Scope, keeps_type, scopes_at};
+pub use split::{Expression, Part, Unclosed, expressions, has_expression, split};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,268 @@
+//! What an expression is worth.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use indexmap::IndexMap;
+use jobc_schema::Scalar;
+use minijinja::value::{Serde, ValueKind};
+use minijinja::{Environment, ErrorKind, UndefinedBehavior, Value};
+
+use super::failure::{Failure, empty, failure, keys_note, missing, too_long, undefined};
+use super::holes::HoleList;
+use super::names::{Key, Path, paths, quote_dashes};
+use super::scopes::Scope;
+use super::sh;
+use crate::diagnostic::codes;
+use crate::suggest;
+
+/// Steps an expression may take: far more than any honest one needs.
+const FUEL: u64 = 200_000;
+
+/// Bytes of code in one expression. The engine reads nested code by recursion, so longer code could exhaust the stack.
+const LONGEST: usize = 1000;
+
+/// Filters that take text: a number before them is the text it was written as.
+const TEXT_FILTERS: &[&str] = &["sh", "string", "upper", "lower", "replace", "trim", "title"];
+
+/// Evaluates expressions.
+pub struct Engine {
+    environment: Environment<'static>,
+}
+
+/// The names an expression may use, with their values.
+#[derive(Clone, Default)]
+pub struct Names {
+    scopes: BTreeMap<Scope, Value>,
+    /// Numbers as they were written, which the engine would write in its own way.
+    written: BTreeMap<Scope, Arc<IndexMap<String, Scalar>>>,
+}
+
+/// What an expression is worth.
+#[derive(Clone, Debug)]
+pub enum Outcome {
+    /// A parameter or matrix value, as it was written.
+    Written(Scalar),
+    /// Anything else.
+    Value(Value),
+}
+
+impl Names {
+    /// Adds a scope.
+    pub fn insert(&mut self, scope: Scope, value: Value) {
+        self.scopes.insert(scope, value);
+    }
+
+    /// Adds a scope of scalars that keep the text they were written as.
+    pub fn insert_written(&mut self, scope: Scope, scalars: &Arc<IndexMap<String, Scalar>>) {
+        let value =
+            Value::from_pairs(scalars.iter().map(|(k, s)| (k.as_str(), Value::from(Serde(&s.value)))));
+        self.scopes.insert(scope, value);
+        self.written.insert(scope, scalars.clone());
+    }
+
+    /// Whether a scope is there.
+    pub fn has(&self, scope: Scope) -> bool {
+        self.scopes.contains_key(&scope)
+    }
+
+    /// The value of a path, where each step is there.
+    ///
+    /// # Errors
+    /// The first step that is not, with the names that are.
+    pub fn check(&self, path: &Path) -> Result<Value, Failure> {
+        let first = &path.steps[0];
+        let known = || self.scopes.keys().map(|scope| scope.as_str());
+        let found = Scope::parse(path.root()).and_then(|scope| self.scopes.get(&scope));
+        let Some(mut value) = found.cloned() else {
+            return Err(undefined(path, 0, path.root(), suggest::nearest(path.root(), known()), known())
+                .at(first.range.clone()));
+        };
+        for (number, step) in path.steps.iter().enumerate().skip(1) {
+            let next = match &step.key {
+                Key::Name(name) => value.get_attr(name),
+                Key::Item(index) => value.get_item_by_index(*index),
+            };
+            match next {
+                Ok(next) if !next.is_undefined() => value = next,
+                _ => return Err(missing(path, number, &value).at(step.range.clone())),
+            }
+        }
+        Ok(value)
+    }
+
+    fn written(&self, path: &Path) -> Option<&Scalar> {
+        let scalars = self.written.get(&Scope::parse(path.root())?)?;
+        if path.steps.len() == 2 { scalars.get(path.name(1)?) } else { None }
+    }
+}
+
+impl Default for Engine {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Engine {
+    /// An engine with the usual filters, `sh`, and a `join` that knows lists of holes.
+    pub fn new() -> Self {
+        let mut environment = Environment::new();
+        environment.set_undefined_behavior(UndefinedBehavior::Strict);
+        environment.set_fuel(Some(FUEL));
+        environment.set_debug(true);
+        // These are for HTML and for debugging templates.
+        for filter in ["safe", "escape", "e", "pprint"] {
+            environment.remove_filter(filter);
+        }
+        environment.remove_global("debug");
+        environment.add_filter("sh", |value: &Value| match value.kind() {
+            ValueKind::Seq | ValueKind::Iterable => {
+                let words: Vec<String> = value.try_iter()?.map(|item| sh::quote(&item.to_string())).collect();
+                Ok(words.join(" "))
+            }
+            _ => Ok::<_, minijinja::Error>(sh::quote(&value.to_string())),
+        });
+        environment.add_filter("tojson", |value: &Value| {
+            serde_json::to_string(value)
+                .map_err(|error| minijinja::Error::new(ErrorKind::BadSerialization, error.to_string()))
+        });
+        environment.add_filter("join", |value: &Value, separator: Option<&str>| {
+            let separator = separator.unwrap_or_default();
+            if let Some(list) = value.downcast_object_ref::<HoleList>() {
+                return Ok(super::holes::mark(&(list.joined)(separator)));
+            }
+            let items: Vec<String> = value.try_iter()?.map(|item| item.to_string()).collect();
+            Ok::<_, minijinja::Error>(items.join(separator))
+        });
+        Self { environment }
+    }
+
+    /// Whether the code can be read at all.
+    ///
+    /// # Errors
+    /// What the engine says.
+    pub fn check(&self, code: &str) -> Result<(), Failure> {
+        if code.len() > LONGEST {
+            return Err(too_long(LONGEST));
+        }
+        let known = paths(code);
+        let readable = quote_dashes(code, &known);
+        match self.environment.compile_expression(&readable) {
+            Ok(_) if !code.trim().is_empty() => Ok(()),
+            Ok(_) => Err(empty()),
+            Err(_) if code.trim().is_empty() => Err(empty()),
+            Err(error) => Err(failure(&error, code == readable)),
+        }
+    }
+
+    /// What an expression is worth.
+    ///
+    /// # Errors
+    /// A name that is not defined, or what the engine says.
+    pub fn evaluate(&self, code: &str, names: &Names) -> Result<Outcome, Failure> {
+        if code.len() > LONGEST {
+            return Err(too_long(LONGEST));
+        }
+        let known = paths(code);
+        let mut values = Vec::with_capacity(known.len());
+        for path in &known {
+            values.push(names.check(path)?);
+        }
+        // A name alone is most of what people write: no engine is needed, and a number keeps its text.
+        if let ([path], [value]) = (&known[..], &values[..])
+            && code.trim() == &code[path.range.clone()]
+        {
+            return Ok(match names.written(path) {
+                Some(scalar) => Outcome::Written(scalar.clone()),
+                None => Outcome::Value(value.clone()),
+            });
+        }
+        let spelled = spell_numbers(code, &known, names);
+        let readable = match &spelled {
+            Some(code) => quote_dashes(code, &paths(code)),
+            None => quote_dashes(code, &known),
+        };
+        let same = code == readable;
+        let expression =
+            self.environment.compile_expression(&readable).map_err(|error| failure(&error, same))?;
+        let context =
+            Value::from_pairs(names.scopes.iter().map(|(scope, value)| (scope.as_str(), value.clone())));
+        let value = expression.eval(context).map_err(|error| failure(&error, same))?;
+        Ok(Outcome::Value(value))
+    }
+}
+
+impl Outcome {
+    /// As text.
+    ///
+    /// # Errors
+    /// A list, a map, or nothing.
+    pub fn text(&self) -> Result<String, Failure> {
+        match self {
+            Self::Written(scalar) => Ok(scalar.text.clone()),
+            Self::Value(value) => match value.kind() {
+                ValueKind::String | ValueKind::Number | ValueKind::Bool => Ok(value.to_string()),
+                ValueKind::Seq | ValueKind::Iterable => Err(Failure::new(
+                    codes::EXPRESSION_VALUE,
+                    "the expression is a list, which cannot stand in text",
+                    "a list",
+                )
+                .note("write `| join(\",\")` behind it, or pick one with `[0]`")),
+                ValueKind::Map => Err(Failure::new(
+                    codes::EXPRESSION_VALUE,
+                    "the expression is a map, which cannot stand in text",
+                    "a map",
+                )
+                .note(keys_note(value))),
+                _ => Err(Failure::new(codes::EXPRESSION_VALUE, "the expression has no value", "nothing")),
+            },
+        }
+    }
+
+    /// As a scalar with its type.
+    ///
+    /// # Errors
+    /// As [`Outcome::text`].
+    pub fn scalar(&self) -> Result<Scalar, Failure> {
+        if let Self::Written(scalar) = self {
+            return Ok(scalar.clone());
+        }
+        let text = self.text()?;
+        let Self::Value(value) = self else { return Ok(Scalar::string(text)) };
+        Ok(match value.kind() {
+            ValueKind::Number | ValueKind::Bool => {
+                Scalar { value: serde_json::to_value(value).unwrap_or_default(), text }
+            }
+            _ => Scalar::string(text),
+        })
+    }
+}
+
+/// Writes numbers of `params` and `matrix` as strings where text is made of them, so that `3.10` stays `3.10`.
+fn spell_numbers(code: &str, paths: &[Path], names: &Names) -> Option<String> {
+    let mut out = String::new();
+    let mut from = 0;
+    for path in paths {
+        let Some(scalar) = names.written(path).filter(|s| s.value.is_number()) else { continue };
+        let before = code[..path.range.start].trim_end();
+        let after = code[path.range.end..].trim_start();
+        let alone_before = before.is_empty() || before.ends_with(['~', '(', ',']);
+        let filter = after.strip_prefix('|').map(str::trim_start);
+        let in_filter = filter.is_some_and(|f| TEXT_FILTERS.iter().any(|known| f.starts_with(known)));
+        let in_text = alone_before
+            && (after.starts_with('~')
+                || (before.ends_with('~') && (after.is_empty() || after.starts_with([')', ',']))));
+        if in_text || in_filter {
+            out.push_str(&code[from..path.range.start]);
+            out.push('"');
+            out.push_str(&scalar.text);
+            out.push('"');
+            from = path.range.end;
+        }
+    }
+    if from == 0 {
+        return None;
+    }
+    out.push_str(&code[from..]);
+    Some(out)
+}

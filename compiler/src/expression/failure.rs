@@ -1,0 +1,170 @@
+//! Why an expression has no value, in words.
+
+use std::ops::Range;
+
+use minijinja::value::ValueKind;
+use minijinja::{ErrorKind, Value};
+
+use super::names::{Key, Path};
+use super::scopes::Scope;
+use crate::diagnostic::{Code, codes};
+use crate::suggest;
+
+/// Why an expression has no value.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// The code of the diagnostic.
+    pub code: Code,
+    /// What is wrong.
+    pub message: String,
+    /// Where in the code, in bytes; the whole of it where absent.
+    pub range: Option<Range<usize>>,
+    /// What to say at that place.
+    pub label: String,
+    /// What else helps.
+    pub notes: Vec<String>,
+}
+
+impl Failure {
+    pub(super) fn new(code: Code, message: impl Into<String>, label: impl Into<String>) -> Self {
+        Self { code, message: message.into(), range: None, label: label.into(), notes: vec![] }
+    }
+
+    pub(super) fn at(mut self, range: Range<usize>) -> Self {
+        self.range = Some(range);
+        self
+    }
+
+    pub(super) fn note(mut self, text: impl Into<String>) -> Self {
+        self.notes.push(text.into());
+        self
+    }
+}
+
+/// A step that leads nowhere.
+pub(super) fn missing(path: &Path, step: usize, parent: &Value) -> Failure {
+    let so_far = written_path(path, step);
+    match (&path.steps[step].key, parent.kind()) {
+        (Key::Item(index), ValueKind::Seq) => {
+            let length = parent.len().unwrap_or_default();
+            Failure::new(codes::EXPRESSION_NAME, format!("`{so_far}` has no item {index}"), "out of range")
+                .note(format!("`{so_far}` has {length} items, counted from 0"))
+        }
+        (Key::Name(name), ValueKind::Map) => {
+            let keys = keys(parent);
+            let near = suggest::nearest(name, keys.iter().map(String::as_str)).map(str::to_owned);
+            undefined(path, step, name, near.as_deref(), keys.iter().map(String::as_str))
+        }
+        (_, kind) => {
+            let kind = match kind {
+                ValueKind::Seq => "a list",
+                ValueKind::Map => "a map",
+                ValueKind::String => "text",
+                ValueKind::Number => "a number",
+                _ => "a single value",
+            };
+            let message = format!(
+                "`{so_far}` is {kind} and has no `{}`",
+                written_path(path, step + 1)[so_far.len()..].trim_start_matches('.')
+            );
+            let mut failure = Failure::new(codes::EXPRESSION_NAME, message, "not there");
+            if kind == "a list" {
+                failure = failure.note(format!("pick an item: `{so_far}[0]`"));
+            }
+            failure
+        }
+    }
+}
+
+/// A name that is not there, with the names that are.
+pub(super) fn undefined<'a>(
+    path: &Path,
+    step: usize,
+    name: &str,
+    near: Option<&str>,
+    known: impl Iterator<Item = &'a str>,
+) -> Failure {
+    let whole = written_path(path, step + 1);
+    let label = match near {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => "not defined".to_owned(),
+    };
+    let list = suggest::list(known);
+    let note = if step > 0 {
+        let above = written_path(path, step);
+        if list == "none" {
+            format!("there is nothing in `{above}` here")
+        } else {
+            format!("in `{above}` there is {list}")
+        }
+    } else if let Some(scope) = Scope::parse(name) {
+        format!("`{}` is not known here; known are {list}", scope.as_str())
+    } else {
+        format!("names begin with {list}; text goes in quotes: `\"{name}\"`")
+    };
+    Failure::new(codes::EXPRESSION_NAME, format!("`{whole}` is not defined"), label).note(note)
+}
+
+/// The first steps of a path as one would write them.
+fn written_path(path: &Path, steps: usize) -> String {
+    let mut out = String::new();
+    for step in path.steps.iter().take(steps) {
+        match &step.key {
+            Key::Name(name) => {
+                if !out.is_empty() {
+                    out.push('.');
+                }
+                out.push_str(name);
+            }
+            Key::Item(index) => {
+                out.push('[');
+                out.push_str(&index.to_string());
+                out.push(']');
+            }
+        }
+    }
+    out
+}
+
+fn keys(map: &Value) -> Vec<String> {
+    map.try_iter().map(|keys| keys.map(|key| key.to_string()).collect()).unwrap_or_default()
+}
+
+/// What to pick of a map.
+pub(super) fn keys_note(map: &Value) -> String {
+    let keys = keys(map);
+    format!("pick one of its values: {}", suggest::list(keys.iter().map(String::as_str)))
+}
+
+/// `${{ }}`.
+pub(super) fn empty() -> Failure {
+    Failure::new(codes::EXPRESSION_SYNTAX, "the expression is empty", "nothing stands here")
+        .note("write for example `${{ params.batch_size }}`")
+}
+
+/// More code than the engine is given.
+pub(super) fn too_long(limit: usize) -> Failure {
+    Failure::new(codes::EXPRESSION_SYNTAX, format!("the expression is longer than {limit} bytes"), "")
+        .note("expressions are for names and small calculations; leave the rest to the program")
+}
+
+/// The engine's words in ours.
+pub(super) fn failure(error: &minijinja::Error, same_code: bool) -> Failure {
+    let detail = error.detail().unwrap_or_default();
+    let (code, message) = match error.kind() {
+        ErrorKind::SyntaxError | ErrorKind::BadEscape => {
+            (codes::EXPRESSION_SYNTAX, format!("the expression cannot be read: {detail}"))
+        }
+        ErrorKind::UnknownFilter | ErrorKind::UnknownTest | ErrorKind::UnknownFunction => {
+            (codes::EXPRESSION_SYNTAX, format!("the expression cannot be read: {detail}"))
+        }
+        ErrorKind::OutOfFuel => (codes::EXPRESSION_VALUE, "the expression takes too many steps".to_owned()),
+        kind if detail.is_empty() => {
+            (codes::EXPRESSION_VALUE, format!("the expression has no value: {kind}"))
+        }
+        _ => (codes::EXPRESSION_VALUE, format!("the expression has no value: {detail}")),
+    };
+    let mut failure = Failure::new(code, message, "");
+    failure.range = error.range().filter(|_| same_code);
+    failure
+}

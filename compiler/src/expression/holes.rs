@@ -1,0 +1,77 @@
+//! Holes in the value of an expression: what only a target knows, as marks inside plain strings.
+//!
+//! The engine knows strings, not holes. So a hole goes through it as a string between two characters of a private
+//! plane, and whoever asked for the value takes it apart again. A mark holds digits and dots only, so that
+//! filters such as `upper` leave it whole.
+
+use std::fmt;
+use std::sync::Arc;
+
+use minijinja::Value;
+use minijinja::value::{Enumerator, Object, ObjectRepr};
+
+const OPEN: char = '\u{F0000}';
+const CLOSE: char = '\u{F0001}';
+
+/// A stretch of a string with marks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stretch<'a> {
+    /// Text.
+    Text(&'a str),
+    /// The inside of a mark.
+    Mark(&'a str),
+}
+
+/// The string that stands for a hole.
+pub fn mark(inside: &str) -> String {
+    format!("{OPEN}{inside}{CLOSE}")
+}
+
+/// Cuts a string into text and marks.
+pub fn stretches(text: &str) -> Vec<Stretch<'_>> {
+    let mut found = Vec::new();
+    let mut rest = text;
+    while let Some(start) = rest.find(OPEN) {
+        let Some(end) = rest[start..].find(CLOSE).map(|at| start + at) else { break };
+        if start > 0 {
+            found.push(Stretch::Text(&rest[..start]));
+        }
+        found.push(Stretch::Mark(&rest[start + OPEN.len_utf8()..end]));
+        rest = &rest[end + CLOSE.len_utf8()..];
+    }
+    if !rest.is_empty() {
+        found.push(Stretch::Text(rest));
+    }
+    found
+}
+
+/// A list of holes, made only when somebody looks: a role may have 100,000 instances.
+pub struct HoleList {
+    /// How many there are.
+    pub length: usize,
+    /// The inside of one's mark.
+    pub item: Box<dyn Fn(usize) -> String + Send + Sync>,
+    /// The inside of the mark for all of them with a separator.
+    pub joined: Box<dyn Fn(&str) -> String + Send + Sync>,
+}
+
+impl fmt::Debug for HoleList {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HoleList").field("length", &self.length).finish_non_exhaustive()
+    }
+}
+
+impl Object for HoleList {
+    fn repr(self: &Arc<Self>) -> ObjectRepr {
+        ObjectRepr::Seq
+    }
+
+    fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
+        let index = key.as_usize().filter(|&index| index < self.length)?;
+        Some(Value::from(mark(&(self.item)(index))))
+    }
+
+    fn enumerate(self: &Arc<Self>) -> Enumerator {
+        Enumerator::Seq(self.length)
+    }
+}

@@ -1,0 +1,85 @@
+//! Where an expression stands in a source, and its failures shown there.
+
+use std::ops::Range;
+
+use super::failure::Failure;
+use super::split::{Expression, OPEN};
+use crate::diagnostic::{Diagnostic, Place};
+use crate::source::{Sources, Span};
+
+/// Where the code of an expression stands in a source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CodeSpan {
+    /// The code, or the whole value where the source spells it differently: with escapes, or folded.
+    pub span: Span,
+    /// Whether the span is that of the code, letter by letter.
+    pub exact: bool,
+}
+
+impl CodeSpan {
+    /// Finds an expression of a value in the source of the value.
+    ///
+    /// Quotes, block scalars and indentation make the source differ from the value, so the expression is looked
+    /// for by its number.
+    pub fn find(sources: &Sources, value: Span, text: &str, expression: &Expression<'_>) -> Self {
+        let whole = Self { span: value, exact: false };
+        let raw = sources.slice(value);
+        if raw.matches(OPEN).count() != text.matches(OPEN).count() {
+            return whole;
+        }
+        let nth = text[..expression.range.start].matches(OPEN).count();
+        let Some((start, _)) = raw.match_indices(OPEN).nth(nth) else { return whole };
+        let begin = value.start as usize + start + OPEN.len();
+        if raw[start + OPEN.len()..].starts_with(expression.code) {
+            let code = expression.code;
+            // The blanks inside the braces are not worth underlining.
+            let lead = code.len() - code.trim_start().len();
+            if code.trim().is_empty() {
+                return Self {
+                    span: Span::new(value.source, begin - OPEN.len(), begin + code.len() + 2),
+                    exact: false,
+                };
+            }
+            return Self {
+                span: Span::new(value.source, begin + lead, begin + code.trim_end().len()),
+                exact: true,
+            };
+        }
+        let end = raw[start..].find("}}").map_or(raw.len(), |at| start + at + 2);
+        Self { span: Span::new(value.source, begin - OPEN.len(), value.start as usize + end), exact: false }
+    }
+
+    /// Where a `${{` without its end stands.
+    pub fn open(sources: &Sources, value: Span, text: &str, start: usize) -> Span {
+        let nth = text[..start].matches(OPEN).count();
+        match sources.slice(value).match_indices(OPEN).nth(nth) {
+            Some((at, open)) => {
+                let at = value.start as usize + at;
+                Span::new(value.source, at, at + open.len())
+            }
+            None => value,
+        }
+    }
+
+    /// The span of a range of the code.
+    pub fn part(self, code: &str, range: Option<&Range<usize>>) -> Span {
+        let lead = code.len() - code.trim_start().len();
+        match range {
+            Some(range) if self.exact && range.start >= lead && range.end <= code.trim_end().len() => {
+                let base = self.span.start as usize;
+                Span::new(self.span.source, base + range.start - lead, base + range.end - lead)
+            }
+            _ => self.span,
+        }
+    }
+}
+
+impl Failure {
+    /// The finding, shown at the code, or at the place of the whole value where the code's is not known.
+    pub fn diagnose(self, code: &str, at: Option<CodeSpan>, value: Place) -> Diagnostic {
+        let place = at.map_or(value, |at| Place::Span(at.part(code, self.range.as_ref())));
+        let mut diagnostic = Diagnostic::error(self.code, self.message).at_place(place, self.label);
+        diagnostic.notes = self.notes;
+        diagnostic
+    }
+}

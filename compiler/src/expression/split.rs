@@ -1,0 +1,106 @@
+//! Cutting a string into text and expressions.
+
+use std::ops::Range;
+
+/// A stretch of a string.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Part<'a> {
+    /// Text as it is.
+    Text(&'a str),
+    /// An expression.
+    Expression(Expression<'a>),
+}
+
+/// One `${{ … }}` of a string.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Expression<'a> {
+    /// What stands between `${{` and `}}`, blanks included.
+    pub code: &'a str,
+    /// Where the whole of it stands in the string, in bytes.
+    pub range: Range<usize>,
+    /// Its number in the string, from 0.
+    pub number: usize,
+}
+
+impl Expression<'_> {
+    /// Where the code stands in the string, in bytes.
+    pub fn code_start(&self) -> usize {
+        self.range.start + OPEN.len()
+    }
+}
+
+/// A `${{` without its `}}`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unclosed {
+    /// Where the `${{` stands in the string, in bytes.
+    pub start: usize,
+    /// The number of the expression it would have been.
+    pub number: usize,
+}
+
+pub(super) const OPEN: &str = "${{";
+const CLOSE: &str = "}}";
+
+/// Whether a string holds the beginning of an expression.
+pub fn has_expression(text: &str) -> bool {
+    text.contains(OPEN)
+}
+
+/// Cuts a string into text and expressions, in order; empty text is left out.
+///
+/// # Errors
+/// A `${{` that no `}}` follows.
+pub fn split(text: &str) -> Result<Vec<Part<'_>>, Unclosed> {
+    let mut parts = Vec::new();
+    let mut from = 0;
+    let mut number = 0;
+    while let Some(start) = text[from..].find(OPEN).map(|at| from + at) {
+        if start > from {
+            parts.push(Part::Text(&text[from..start]));
+        }
+        let code = &text[start + OPEN.len()..];
+        let length = closing(code).or_else(|| code.find(CLOSE)).ok_or(Unclosed { start, number })?;
+        let end = start + OPEN.len() + length + CLOSE.len();
+        let code = &code[..length];
+        parts.push(Part::Expression(Expression { code, range: start..end, number }));
+        number += 1;
+        from = end;
+    }
+    if from < text.len() {
+        parts.push(Part::Text(&text[from..]));
+    }
+    Ok(parts)
+}
+
+/// The expressions of a string; none where one is not closed, which `expand` has reported.
+pub fn expressions(text: &str) -> Vec<Expression<'_>> {
+    if !has_expression(text) {
+        return Vec::new();
+    }
+    let keep = |part| if let Part::Expression(expression) = part { Some(expression) } else { None };
+    split(text).unwrap_or_default().into_iter().filter_map(keep).collect()
+}
+
+/// Where the `}}` stands that ends the code: outside quotes and outside brackets of its own.
+fn closing(code: &str) -> Option<usize> {
+    let bytes = code.as_bytes();
+    let mut depth = 0_usize;
+    let mut quote = None;
+    let mut at = 0;
+    while let Some(&byte) = bytes.get(at) {
+        match (quote, byte) {
+            (Some(_), b'\\') => at += 1,
+            (Some(open), _) if byte == open => quote = None,
+            (Some(_), _) => {}
+            (None, b'"' | b'\'') => quote = Some(byte),
+            (None, b'}') if depth == 0 => {
+                return (bytes.get(at + 1) == Some(&b'}')).then_some(at);
+            }
+            (None, b'{' | b'[' | b'(') => depth += 1,
+            (None, b'}' | b']' | b')') => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        at += 1;
+    }
+    None
+}

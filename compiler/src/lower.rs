@@ -1,0 +1,129 @@
+//! Pass 5: a plan to files, through the chosen backends.
+//!
+//! What a job asks for is compared with what a backend can express before the backend runs, so that a refusal
+//! stands at the line that asked, in the same words for every backend.
+
+use jobc_schema::plan::JobPlan;
+use jobc_schema::{BackendName, Pointer};
+
+use crate::backend::capability::needs;
+use crate::backend::{Backend, Context, File, Support};
+use crate::diagnostic::{Diagnostic, Place, Severity, Sink, codes};
+
+/// What one backend made of a job.
+#[derive(Clone, Debug)]
+pub struct Lowered {
+    /// The backend.
+    pub backend: BackendName,
+    /// Its files, relative to the backend's folder.
+    pub files: Vec<File>,
+}
+
+/// How a refusal is met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnRefusal {
+    /// It is an error: the user asked for this backend.
+    Fail,
+    /// The backend is left out with a note: it was only tried because nothing was chosen.
+    Skip,
+}
+
+/// Lowers a job through its target's backends, in the order of the table.
+///
+/// `only` narrows the backends; a backend that this binary was built without is an error where it was asked for.
+pub fn lower(
+    job: &JobPlan,
+    only: &[BackendName],
+    on_refusal: OnRefusal,
+    context: &Context<'_>,
+    sink: &mut Sink,
+) -> Vec<Lowered> {
+    let wanted = &job.target.settings.backends;
+    let asked = needs(job);
+    let mut lowered = Vec::new();
+    for &name in wanted.iter().filter(|name| only.is_empty() || only.contains(name)) {
+        let Some(backend) = crate::backend::find(name) else {
+            sink.push(not_built_in(job, name));
+            continue;
+        };
+        if !backend.applies(job) {
+            continue;
+        }
+        let mut aside = Sink::new();
+        refusals(backend, job, &asked, context.allow_lossy, &mut aside);
+        let files = if aside.has_errors() { vec![] } else { backend.lower(job, context, &mut aside) };
+        if aside.has_errors() && on_refusal == OnRefusal::Skip {
+            sink.push(skipped(job, name, &aside));
+            continue;
+        }
+        let failed = aside.has_errors();
+        sink.append(aside);
+        if !failed {
+            lowered.push(Lowered { backend: name, files });
+        }
+    }
+    lowered
+}
+
+/// Reports everything a backend cannot express, each at the line that asked for it.
+fn refusals(
+    backend: &dyn Backend,
+    job: &JobPlan,
+    asked: &[(crate::backend::Capability, Pointer)],
+    allow_lossy: bool,
+    sink: &mut Sink,
+) {
+    for (capability, place) in asked {
+        let (why, lossy) = match backend.support_at(*capability, place, job) {
+            Support::Full | Support::Plan => continue,
+            Support::Lossy(why) => (why, true),
+            Support::None(why) => (why, false),
+        };
+        let name = backend.name();
+        let field = field(place);
+        let diagnostic = if allow_lossy {
+            Diagnostic::warning(codes::DROPPED, format!("backend `{name}` leaves out {field}"))
+        } else if lossy {
+            Diagnostic::error(codes::LOSSY, format!("backend `{name}` cannot express {field} exactly"))
+                .note("`--allow-lossy` accepts this and reports it as a warning")
+        } else {
+            Diagnostic::error(codes::REFUSED, format!("backend `{name}` cannot express {field}"))
+        };
+        sink.push(diagnostic.at_key(place, "asked for here").note(why));
+    }
+}
+
+/// A place in words: `` `resources.gpu.share` of role `train` ``.
+fn field(place: &Pointer) -> String {
+    let segments: Vec<String> = place.segments().collect();
+    match &segments[..] {
+        [roles, role] if roles == "roles" => format!("the command of role `{role}`"),
+        [roles, role, rest @ ..] if roles == "roles" => format!("`{}` of role `{role}`", rest.join(".")),
+        [] => "the job".to_owned(),
+        all => format!("`{}`", all.join(".")),
+    }
+}
+
+fn not_built_in(job: &JobPlan, name: BackendName) -> Diagnostic {
+    let message = format!("this `jobc` was built without the backend `{name}`");
+    let place = Place::target(&Pointer::ROOT.keys(["targets", &job.target.name, "backends"]));
+    Diagnostic::error(codes::NOT_BUILT_IN, message)
+        .at_place(place, "asked for here")
+        .note(format!("build it with `--features {name}`, or take `{name}` out of the target's `backends`"))
+}
+
+/// The note that stands for a backend which was only tried.
+fn skipped(job: &JobPlan, name: BackendName, aside: &Sink) -> Diagnostic {
+    let mut note = Diagnostic::info(codes::SKIPPED, format!("no `{name}` output for target `{}`", job.target.name));
+    let errors: Vec<&Diagnostic> =
+        aside.diagnostics().iter().filter(|d| d.severity == Severity::Error).collect();
+    if let Some(first) = errors.first() {
+        note.labels.clone_from(&first.labels);
+        note = note.note(first.message.clone());
+        note.notes.extend(first.notes.iter().filter(|n| !n.contains("--allow-lossy")).cloned());
+    }
+    if errors.len() > 1 {
+        note = note.note(format!("and {} more; `--target {}` shows them all", errors.len() - 1, job.target.name));
+    }
+    note
+}

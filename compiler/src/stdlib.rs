@@ -1,0 +1,34 @@
+//! Facts that the compiler knows: GPUs, CUDA, drivers, sharing systems and public images.
+//!
+//! They are YAML under `stdlib/` at the root of the repository, built into the binary and read when first asked
+//! for. `docs/gpu-tables.md` tells where they come from.
+
+pub mod arch;
+pub mod cuda;
+pub mod images;
+pub mod mig;
+pub mod models;
+pub mod nvidia;
+pub mod providers;
+mod version;
+
+use serde::de::DeserializeOwned;
+
+use crate::diagnostic::Sink;
+use crate::parse::parse;
+use crate::source::{Source, Sources};
+
+pub use version::Version;
+
+/// Reads one built-in file; a test reads them all, so none can fail for a user.
+fn load<T: DeserializeOwned>(path: &str, text: &str) -> T {
+    let mut sources = Sources::new();
+    let id = sources.add(Source::new(path, text));
+    let mut sink = Sink::new();
+    let document = parse(&sources, id, &mut sink);
+    let json = document.expect("a built-in file is YAML").to_json();
+    serde_json::from_value(json).unwrap_or_else(|error| panic!("{path} has the shape of its type: {error}"))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,75 @@
+//! CUDA toolkits and the drivers they need: `stdlib/gpu/cuda.yaml`.
+
+use std::sync::LazyLock;
+
+use indexmap::IndexMap;
+use serde::{Deserialize, Serialize};
+
+use super::{Version, load};
+
+pub(super) const TEXT: &str = include_str!("../../../stdlib/gpu/cuda.yaml");
+
+static CUDA: LazyLock<Cuda> = LazyLock::new(|| load("stdlib/gpu/cuda.yaml", TEXT));
+
+/// CUDA toolkits and the drivers they need, on Linux on x86-64.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cuda {
+    /// The form of the file.
+    pub schema: String,
+    /// Toolkit to the driver it was released with; absent where no source was read.
+    pub cuda_driver_min: IndexMap<String, Option<String>>,
+    /// Major version to the oldest driver that runs programs of any of its toolkits.
+    pub minor_version_compat_floor: IndexMap<String, String>,
+    /// The package that lets an old driver run newer programs.
+    pub forward_compat: ForwardCompat,
+    /// Where the facts come from.
+    pub sources: Vec<String>,
+}
+
+/// The package that lets an old driver run newer programs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ForwardCompat {
+    /// Its name, with holes for the CUDA version.
+    pub package: String,
+    /// Where it puts its libraries.
+    pub path: String,
+    /// The hardware it works on.
+    pub hardware: Vec<String>,
+}
+
+/// The whole table.
+pub fn table() -> &'static Cuda {
+    &CUDA
+}
+
+/// The driver that a toolkit was released with: from it on everything in that toolkit works.
+///
+/// `12.4` means its first release, and an update the table lacks the last known one before it. Nothing for a
+/// toolkit newer than the table, or one whose driver no source gave.
+pub fn driver_for(cuda: &str) -> Option<&'static str> {
+    let wanted = Version::parse(cuda)?;
+    let minor = wanted.truncate(2);
+    let rows = CUDA.cuda_driver_min.iter().filter_map(|(toolkit, driver)| {
+        let toolkit = Version::parse(toolkit)?;
+        minor.begins(&toolkit).then_some((toolkit, driver.as_deref()))
+    });
+    let mut rows: Vec<_> = rows.collect();
+    rows.sort_by(|a, b| a.0.cmp(&b.0));
+    let last = rows.iter().rposition(|(toolkit, _)| *toolkit <= wanted).unwrap_or(0);
+    rows.get(last).and_then(|(_, driver)| *driver)
+}
+
+/// The oldest driver that runs programs of any toolkit of the same major version (minor version compatibility).
+///
+/// New features of the toolkit and code that the driver must still compile (PTX) may fail on it.
+pub fn floor_for(cuda: &str) -> Option<&'static str> {
+    let major = Version::parse(cuda)?.major().to_string();
+    CUDA.minor_version_compat_floor.get(&major).map(String::as_str)
+}
+
+/// The oldest driver that runs the toolkit's programs at all: the floor of its major version, else its own driver.
+pub fn oldest_driver(cuda: &str) -> Option<&'static str> {
+    floor_for(cuda).or_else(|| driver_for(cuda))
+}

@@ -1,0 +1,108 @@
+//! What the tag of a public image tells: `stdlib/images.yaml`.
+
+mod pattern;
+
+use std::sync::LazyLock;
+
+use indexmap::IndexMap;
+use jobc_schema::gpu::Vendor;
+use serde::{Deserialize, Serialize};
+
+use super::{Version, load};
+
+pub(super) const TEXT: &str = include_str!("../../../stdlib/images.yaml");
+
+static IMAGES: LazyLock<Images> = LazyLock::new(|| load("stdlib/images.yaml", TEXT));
+
+/// Public images and the forms of their tags.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Images {
+    /// The form of the file.
+    pub schema: String,
+    /// The forms of tags, by repository.
+    pub images: Vec<TagForm>,
+    /// Where the facts come from.
+    pub sources: Vec<String>,
+}
+
+/// One form of the tags of one repository.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TagForm {
+    /// The repository, without the host of Docker Hub and without `library/`.
+    pub repo: String,
+    /// The form: text with holes.
+    pub tag: String,
+    /// The vendor whose GPUs the image is built for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpu: Option<Vendor>,
+    /// The system, put together from holes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub os: Option<String>,
+    /// A hole that tells the CUDA version, and how.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub cuda_by: IndexMap<String, IndexMap<String, String>>,
+}
+
+/// What a reference tells about its image.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ImageFacts {
+    /// The CUDA version of its toolkit and libraries.
+    pub cuda: Option<String>,
+    /// Whether it is built for GPUs.
+    pub gpu: bool,
+    /// Whose GPUs.
+    pub vendor: Option<Vendor>,
+    /// The Python version.
+    pub python: Option<String>,
+    /// The system, such as `ubuntu22.04`.
+    pub os: Option<String>,
+}
+
+/// What a reference tells about its image; nothing for an image or a tag that the table does not know.
+///
+/// A registry in front is looked over, so that a mirror's `mirror.example.com/nvidia/cuda:12.4.1-…` is known too.
+pub fn facts(reference: &str) -> Option<ImageFacts> {
+    let (repository, tag) = split(reference);
+    let tag = tag?;
+    IMAGES.images.iter().filter(|form| is_repository(repository, &form.repo)).find_map(|form| {
+        let holes = pattern::fill(&form.tag, tag)?;
+        Some(read(form, &holes))
+    })
+}
+
+fn read(form: &TagForm, holes: &IndexMap<String, String>) -> ImageFacts {
+    let hole = |name: &str| holes.get(name).cloned();
+    let looked_up = || form.cuda_by.iter().find_map(|(name, table)| table.get(holes.get(name)?).cloned());
+    let os = form.os.as_ref().map(|os| {
+        holes.iter().fold(os.clone(), |os, (name, value)| os.replace(&format!("{{{name}}}"), value))
+    });
+    ImageFacts {
+        cuda: hole("cuda").filter(|v| Version::parse(v).is_some()).or_else(looked_up),
+        gpu: form.gpu.is_some(),
+        vendor: form.gpu,
+        python: hole("python"),
+        os,
+    }
+}
+
+/// The repository and the tag of a reference; the digest is left out.
+pub fn split(reference: &str) -> (&str, Option<&str>) {
+    let name = reference.split('@').next().unwrap_or(reference);
+    match name.rsplit_once(':') {
+        // A colon before a slash belongs to a registry's port.
+        Some((repository, tag)) if !tag.contains('/') => (repository, Some(tag)),
+        _ => (name, None),
+    }
+}
+
+fn is_repository(written: &str, known: &str) -> bool {
+    let Some(before) = written.strip_suffix(known) else { return false };
+    let Some(before) = before.strip_suffix('/') else { return before.is_empty() };
+    // `someone/python` is somebody else's; a host, or the folder of official images, is not.
+    let (host, path) = before.split_once('/').unwrap_or((before, ""));
+    let is_host = host.contains(['.', ':']) || host == "localhost";
+    let official = !known.contains('/') || before == "library";
+    if official { before == "library" || (is_host && matches!(path, "" | "library")) } else { is_host }
+}

@@ -1,0 +1,85 @@
+//! The small language of tag forms: text, `{hole}`, `{hole:kind}` and `[what may be absent]`.
+
+use indexmap::IndexMap;
+
+/// A part of a form.
+enum Token<'f> {
+    /// Text as it is.
+    Literal(&'f str),
+    /// A hole with its name and its kind: nothing for a version, `word`, `rest`, or words between `|`.
+    Hole(&'f str, &'f str),
+    /// Something that may be absent.
+    Optional(Vec<Token<'f>>),
+}
+
+/// The values of a form's holes for a tag that fits it as a whole.
+pub(super) fn fill(form: &str, tag: &str) -> Option<IndexMap<String, String>> {
+    let tokens = tokens(&mut &form[..]);
+    let refs: Vec<&Token<'_>> = tokens.iter().collect();
+    let mut holes = Vec::new();
+    matches(&refs, tag, &mut holes)
+        .then(|| holes.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
+}
+
+fn tokens<'f>(form: &mut &'f str) -> Vec<Token<'f>> {
+    let mut list = Vec::new();
+    while let Some(first) = form.chars().next() {
+        match first {
+            ']' => {
+                *form = &form[1..];
+                break;
+            }
+            '[' => {
+                *form = &form[1..];
+                list.push(Token::Optional(tokens(form)));
+            }
+            '{' => {
+                let end = form.find('}').unwrap_or(form.len() - 1);
+                let (name, kind) = form[1..end].split_once(':').unwrap_or((&form[1..end], ""));
+                list.push(Token::Hole(name, kind));
+                *form = &form[end + 1..];
+            }
+            _ => {
+                let end = form.find(['[', ']', '{']).unwrap_or(form.len());
+                list.push(Token::Literal(&form[..end]));
+                *form = &form[end..];
+            }
+        }
+    }
+    list
+}
+
+/// Whether the tokens fit the whole text; fills the holes on the way.
+fn matches<'f, 't>(tokens: &[&Token<'f>], text: &'t str, holes: &mut Vec<(&'f str, &'t str)>) -> bool {
+    let Some((first, rest)) = tokens.split_first() else { return text.is_empty() };
+    match first {
+        Token::Literal(literal) => text.strip_prefix(literal).is_some_and(|text| matches(rest, text, holes)),
+        Token::Optional(inner) => {
+            let with: Vec<&Token<'f>> = inner.iter().chain(rest.iter().copied()).collect();
+            matches(&with, text, holes) || matches(rest, text, holes)
+        }
+        Token::Hole(name, kind) => ends(kind, text).into_iter().any(|end| {
+            let before = holes.len();
+            holes.push((name, &text[..end]));
+            let fits = matches(rest, &text[end..], holes);
+            if !fits {
+                holes.truncate(before);
+            }
+            fits
+        }),
+    }
+}
+
+/// Where a hole of a kind may end, the longest first.
+fn ends(kind: &str, text: &str) -> Vec<usize> {
+    let run = |fits: fn(char) -> bool| text.find(|c| !fits(c)).unwrap_or(text.len());
+    match kind {
+        "" => {
+            let end = text[..run(|c| c.is_ascii_digit() || c == '.')].trim_end_matches('.').len();
+            if text.starts_with('.') || end == 0 { vec![] } else { vec![end] }
+        }
+        "word" => Some(run(|c| c.is_ascii_lowercase())).filter(|&end| end > 0).into_iter().collect(),
+        "rest" => Some(text.len()).filter(|&end| end > 0).into_iter().collect(),
+        words => words.split('|').filter(|word| text.starts_with(*word)).map(str::len).collect(),
+    }
+}

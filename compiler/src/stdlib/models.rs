@@ -1,0 +1,133 @@
+//! GPU models as people name them: `stdlib/gpu/models.yaml`.
+
+use std::sync::LazyLock;
+
+use serde::{Deserialize, Serialize};
+
+use super::load;
+
+pub(super) const TEXT: &str = include_str!("../../../stdlib/gpu/models.yaml");
+
+static MODELS: LazyLock<Models> = LazyLock::new(|| load("stdlib/gpu/models.yaml", TEXT));
+
+/// GPU models.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Models {
+    /// The form of the file.
+    pub schema: String,
+    /// The models.
+    pub models: Vec<Model>,
+    /// Where the facts come from.
+    pub sources: Vec<String>,
+}
+
+/// One model, such as the A100.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Model {
+    /// The name; an `x` stands for one digit.
+    pub name: String,
+    /// The architecture's family.
+    pub family: String,
+    /// The compute capability.
+    pub cc: String,
+    /// The sizes it is sold in, smallest first; empty where they are not known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub variants: Vec<Variant>,
+    /// Whether a source was read for the memory.
+    #[serde(default = "yes", skip_serializing_if = "Clone::clone")]
+    pub verified: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// One size of a model.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Variant {
+    /// The memory class its maker prints, in GB.
+    pub memory_gb: u64,
+    /// The card's MIG table; absent where it has no MIG, or none that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mig: Option<String>,
+}
+
+/// What a name stands for: a model, in one size where the name says which.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// The model.
+    pub model: &'static Model,
+    /// The size that the name gives.
+    pub memory_gb: Option<u64>,
+}
+
+impl Found {
+    /// The sizes that fit the name; empty where the name gives one that is not sold, or none is known.
+    pub fn variants(&self) -> impl Iterator<Item = &'static Variant> + use<> {
+        let wanted = self.memory_gb;
+        self.model.variants.iter().filter(move |v| wanted.is_none_or(|gb| gb == v.memory_gb))
+    }
+
+    /// The most memory a card of that name has, in GB.
+    pub fn most_memory_gb(&self) -> Option<u64> {
+        self.variants().map(|v| v.memory_gb).max()
+    }
+
+    /// Whether some card of that name can be cut by MIG.
+    pub fn has_mig(&self) -> bool {
+        self.variants().any(|v| v.mig.is_some())
+    }
+}
+
+/// The models.
+pub fn all() -> &'static [Model] {
+    &MODELS.models
+}
+
+/// What a name stands for: a family (`A100`), a variant (`A100-80GB`) or a product's long name
+/// (`NVIDIA-A100-SXM4-80GB`, `Tesla V100`), in any case.
+pub fn find(name: &str) -> Option<Found> {
+    let (short, memory_gb) = shorten(name);
+    let model = all().iter().find(|model| fits(&fold(&model.name), &short))?;
+    Some(Found { model, memory_gb })
+}
+
+/// The name without its maker, its form and its memory; and the memory.
+fn shorten(name: &str) -> (String, Option<u64>) {
+    let mut memory = None;
+    let mut short = String::new();
+    for word in name.split(|c: char| !c.is_alphanumeric() && c != '.').filter(|w| !w.is_empty()) {
+        let word = word.to_ascii_lowercase();
+        let gigabytes = word.strip_suffix("gb").or_else(|| word.strip_suffix('g'));
+        if let Some(gb) = gigabytes.and_then(|n| n.parse().ok()) {
+            memory = Some(gb);
+        } else if !is_form(&word) {
+            short.push_str(&word);
+        }
+    }
+    (short, memory)
+}
+
+/// Words of product names that tell about the maker, the slot or the memory's kind.
+fn is_form(word: &str) -> bool {
+    matches!(
+        word,
+        "nvidia" | "tesla" | "geforce" | "pcie" | "sxm" | "nvl" | "graphics" | "hbm2" | "hbm2e" | "hbm3"
+    ) || word.strip_prefix("sxm").is_some_and(|n| n.bytes().all(|b| b.is_ascii_digit()))
+}
+
+fn fold(name: &str) -> String {
+    name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+}
+
+/// Whether a folded name is that of a model, whose `x` stands for one digit behind the first letters.
+fn fits(model: &str, name: &str) -> bool {
+    // Only the `xx` at the end is a pattern: RTX has an x of its own.
+    let Some(stem) = model.strip_suffix("xx") else { return model == name };
+    let Some(rest) = name.strip_prefix(stem) else { return false };
+    let digits = rest.trim_end_matches("super").trim_end_matches("ti");
+    digits == "xx" || (digits.len() == 2 && digits.bytes().all(|b| b.is_ascii_digit()))
+}

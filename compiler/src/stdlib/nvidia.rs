@@ -1,0 +1,89 @@
+//! What the NVIDIA driver brings into a container: `stdlib/gpu/nvidia.yaml`.
+
+use std::sync::LazyLock;
+
+use indexmap::IndexMap;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::load;
+
+pub(super) const TEXT: &str = include_str!("../../../stdlib/gpu/nvidia.yaml");
+
+static NVIDIA: LazyLock<Nvidia> = LazyLock::new(|| load("stdlib/gpu/nvidia.yaml", TEXT));
+
+/// What the NVIDIA driver brings into a container.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Nvidia {
+    /// The form of the file.
+    pub schema: String,
+    /// Device nodes.
+    pub device_nodes: Vec<DeviceNode>,
+    /// Libraries and programs by driver capability.
+    pub capabilities: IndexMap<String, DriverFiles>,
+    /// The capabilities a container has unless it says otherwise.
+    pub default_capabilities: Vec<String>,
+    /// Links made beside the libraries.
+    pub symlinks: IndexMap<String, String>,
+    /// What NVIDIA_VISIBLE_DEVICES may hold.
+    pub visible_devices: VisibleDevices,
+    /// Variables of the multi-process service, with their defaults or forms.
+    pub mps_env: IndexMap<String, String>,
+    /// Where the facts come from.
+    pub sources: Vec<String>,
+}
+
+/// A device node.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DeviceNode {
+    /// Its path, with holes for what the machine numbers.
+    pub path: String,
+    /// The major number, where it is fixed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub major: Option<u32>,
+    /// The name in /proc/devices whose major number it has, where that is not fixed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub major_name: Option<String>,
+    /// The minor number, or a word that says whose.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub minor: Option<Value>,
+    /// The file that lists the minor number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub minor_from: Option<String>,
+    /// When a container needs it.
+    pub when: String,
+}
+
+/// Libraries and programs of one driver capability.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DriverFiles {
+    /// Libraries, without `.so` and version.
+    pub libs: Vec<String>,
+    /// Programs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub bins: Vec<String>,
+    /// Sockets and folders.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ipc: Vec<String>,
+    /// Capabilities that come with it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub implies: Vec<String>,
+}
+
+/// What NVIDIA_VISIBLE_DEVICES may hold.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct VisibleDevices {
+    /// Words that stand alone.
+    pub keywords: Vec<String>,
+    /// Forms of one entry of a list, as regular expressions.
+    pub patterns: Vec<String>,
+}
+
+/// The whole table.
+pub fn table() -> &'static Nvidia {
+    &NVIDIA
+}
