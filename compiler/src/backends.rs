@@ -11,5 +11,5 @@ pub mod oci;
 #[cfg(feature = "openpai")]
 pub mod openpai;
 
-#[cfg(all(test, any(feature = "oci", feature = "cgroup")))]
+#[cfg(all(test, any(feature = "oci", feature = "cgroup", feature = "kubernetes")))]
 mod fixture;

@@ -18,7 +18,7 @@ use jobc_schema::plan::JobPlan;
 use crate::diagnostic::Sink;
 use crate::document::Document;
 
-pub use allow::{allowed, silence};
+pub use allow::allowed;
 
 /// Looks at one decided job: one target, one combination of the matrix.
 ///
@@ -31,8 +31,9 @@ pub fn check(job: &Job, plan: &JobPlan, sink: &mut Sink) {
 }
 
 /// Looks at the job file as it was written, templates put in and expressions not yet: what is declared and never
-/// used, and what looks like a secret. Once for a job file, whatever the targets.
+/// used, what looks like a secret, and what is no code in `x-jobc-allow`. Once for a job file, whatever the targets.
 pub fn check_document(document: &Document, sink: &mut Sink) {
+    allow::check(document, sink);
     document::unused::check(document, sink);
     document::secret::check(document, sink);
 }

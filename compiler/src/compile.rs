@@ -118,7 +118,7 @@ fn decide(
         }
         let Some(job) = validate::job(&variant.document, sink) else { continue };
         for place in &places {
-            let Some(plan) = resolve::resolve(&job, variant, place, request.files, sources, sink) else { continue };
+            let Some(plan) = resolve::resolve(&job, variant, place, request.files, sink) else { continue };
             check::check(&job, &plan, sink);
             jobs.push(plan);
         }
@@ -164,7 +164,7 @@ fn choose_targets(
     if places.is_empty() && !sink.has_errors() {
         let wanted = request.only_backends.iter().map(|b| b.as_str());
         let message = format!("no target has the backends asked for: {}", suggest::list(wanted));
-        sink.push(Diagnostic::error(codes::UNKNOWN_TARGET, message).note("`jobc backends` lists the backends"));
+        sink.push(Diagnostic::error(codes::NO_SUCH_TARGET, message).note("`jobc backends` lists the backends"));
     }
     let on_refusal = if chosen || targets.is_some() { OnRefusal::Fail } else { OnRefusal::Skip };
     (!sink.has_errors() || !places.is_empty()).then_some((places, on_refusal))
@@ -172,7 +172,7 @@ fn choose_targets(
 
 fn unknown_target(name: &str, known: &[(&str, &Target, bool)], from_file: bool) -> Diagnostic {
     let names = || known.iter().map(|(name, ..)| *name);
-    let mut diagnostic = Diagnostic::error(codes::UNKNOWN_TARGET, format!("there is no target `{name}`"));
+    let mut diagnostic = Diagnostic::error(codes::NO_SUCH_TARGET, format!("there is no target `{name}`"));
     if from_file {
         diagnostic = diagnostic.at_place(Place::target(&Pointer::ROOT.key("targets")), "");
     }

@@ -234,6 +234,11 @@ impl Sink {
         self.errors = self.diagnostics.iter().filter(|d| d.severity == Severity::Error).count();
     }
 
+    /// Changes findings in place; their severity must stay.
+    pub fn for_each(&mut self, change: impl FnMut(&mut Diagnostic)) {
+        self.diagnostics.iter_mut().for_each(change);
+    }
+
     /// Moves all findings of another sink into this one.
     pub fn append(&mut self, other: Self) {
         self.errors += other.errors;

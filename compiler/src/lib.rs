@@ -10,8 +10,9 @@ pub mod expand;
 pub mod expression;
 pub mod files;
 pub mod parse;
-
+pub mod resolve;
 pub mod source;
 pub mod stdlib;
 pub mod suggest;
+pub mod template;
 pub mod validate;

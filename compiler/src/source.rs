@@ -49,6 +49,8 @@ pub struct Source {
     text: String,
     /// Byte offset of the start of every line.
     lines: Vec<u32>,
+    /// For a template, the `uses` that brought it.
+    uses: Option<Span>,
 }
 
 impl Source {
@@ -57,7 +59,19 @@ impl Source {
         let text = text.into();
         let mut lines = vec![0];
         lines.extend(text.bytes().enumerate().filter(|&(_, b)| b == b'\n').map(|(i, _)| at(i + 1)));
-        Self { path: path.into(), text, lines }
+        Self { path: path.into(), text, lines, uses: None }
+    }
+
+    /// Notes the place that brought this text in: the `uses` of a template.
+    #[must_use]
+    pub fn used_at(mut self, uses: Span) -> Self {
+        self.uses = Some(uses);
+        self
+    }
+
+    /// The place that brought this text in; nothing for a file that was named by the user.
+    pub fn uses(&self) -> Option<Span> {
+        self.uses
     }
 
     /// The path as the user gave it.

@@ -85,6 +85,7 @@ pub(crate) fn text(file: &File) -> String {
     match &file.content {
         Content::Text(text) => text.clone(),
         Content::Json(value) => serde_json::to_string_pretty(value).expect("JSON has string keys"),
+        Content::Yaml(value) => crate::emit::to_yaml(value),
         other => panic!("{}: {other:?}", file.path),
     }
 }

@@ -80,7 +80,7 @@ pub(crate) fn commands(role: &RolePlan) -> Vec<Command> {
             let script = words.iter().skip(1).position(|w| w.starts_with('-') && w.ends_with('c'));
             match script.and_then(|at| words.get(at + 2)).filter(|_| is_shell(&words[0])) {
                 Some(script) => found.extend(split(script)),
-                None => found.extend(unwrap(words, false)),
+                None => found.extend(unwrap(&words, false)),
             }
             found
         }
@@ -136,7 +136,7 @@ pub(crate) fn split(script: &str) -> Vec<Command> {
             '\n' | ';' | '&' | '|' | '(' | ')' => {
                 words.extend(word.take());
                 let double = matches!(c, '&' | '|' | ';') && chars.next_if_eq(&c).is_some();
-                found.extend(unwrap(std::mem::take(&mut words), c == '&' && !double));
+                found.extend(unwrap(&std::mem::take(&mut words), c == '&' && !double));
                 if c == '\n' {
                     here.drain(..).for_each(|end| skip_here(&mut chars, &end));
                 }
@@ -145,7 +145,7 @@ pub(crate) fn split(script: &str) -> Vec<Command> {
         }
     }
     words.extend(word);
-    found.extend(unwrap(words, false));
+    found.extend(unwrap(&words, false));
     found
 }
 
@@ -179,8 +179,8 @@ fn skip_here(chars: &mut Chars<'_>, end: &str) {
 }
 
 /// The program behind assignments, keywords and programs that start another.
-fn unwrap(words: Vec<String>, background: bool) -> Option<Command> {
-    let mut rest = &words[..];
+fn unwrap(words: &[String], background: bool) -> Option<Command> {
+    let mut rest = words;
     while let Some(first) = rest.first() {
         let is_assignment = first.split_once('=').is_some_and(|(name, _)| {
             !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')

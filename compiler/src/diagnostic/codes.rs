@@ -76,7 +76,7 @@ codes! {
     NOT_JSON "J0018" "text from a shell or an abridged text is not JSON";
     JSON_SPELLING "J0019" "JSON spells this differently";
 
-    // ---- J01xx: validate ----------------------------------------------------------------------
+    // ---- J01xx: validate ------------------------------------------------------------------------
     UNKNOWN_KEY "J0101" "a key is not known where it stands";
     MISSING_KEY "J0102" "a key is missing";
     WRONG_KIND "J0103" "a value is of a kind its key does not take";
@@ -91,7 +91,7 @@ codes! {
     EXCLUSIVE "J0112" "keys exclude each other";
     ONE_NEEDED "J0113" "one of several keys is needed";
     IMAGE_KEYS "J0114" "keys of an image block do not go together";
-    NO_ROLES "J0115" "a job has no roles";
+    ROLES_MISSING "J0115" "a job has no roles";
     NO_SCRIPT "J0116" "`shell` or `setup` has no script to work on";
     MATRIX_MIXED "J0117" "axes stand beside the rules of a matrix";
     DUPLICATE_ITEM "J0118" "a list names something twice";
@@ -116,6 +116,39 @@ codes! {
     EXPRESSION_PLACE "J0212" "an expression stands where its value cannot be known";
     EXPRESSION_VALUE "J0213" "an expression has no value that fits";
     SECRET_PLACE "J0214" "a secret stands where its value would be seen";
+    ENV_RESERVED "J0215" "a variable is set that jobc or the place sets";
+    COMMAND "J0216" "the parts of a command do not go together";
+    READY "J0217" "`ready` does not say one way to know it";
+    FILE "J0218" "a file of a role is not one text at one place";
+    MISSING_FILE "J0219" "a file that the job names cannot be used";
+    IMAGE_NONE "J0220" "a role has no image";
+    IMAGE_UNKNOWN "J0221" "a named image is not there";
+    IMAGE_FORM "J0222" "an image is not one of the forms";
+    IMAGE_REFERENCE "J0223" "an image reference cannot be one";
+    NO_ROLES "J0224" "the job has no roles";
+    VOLUME_SOURCE "J0230" "the source of data or of an output cannot be read";
+    VOLUME_MOUNT "J0231" "something is mounted where it cannot be";
+    VOLUME_NAME "J0232" "data and an output have one name";
+    VOLUME_UNKNOWN "J0233" "a role lists data or an output that is not there";
+    VOLUME_OPTION "J0234" "an option does not fit the source";
+    SECRET_UNKNOWN "J0235" "a secret is not declared";
+    HUGEPAGES "J0240" "huge pages are not whole";
+    PORT_CLASH "J0241" "two ports of a role have one number";
+    PORT_RANGE "J0242" "a row of ports ends above 65535";
+    GPU_RULES "J0243" "rules about GPUs do not fit together";
+    PORT_UNKNOWN "J0244" "a port label is not there";
+    NEED_UNKNOWN "J0250" "a needed role is not there";
+    NEED_CYCLE "J0251" "roles wait for each other";
+    NEED_READY "J0252" "a role that others wait for does not say when it is ready";
+    NEED_MIN "J0253" "a role waits for more instances than there are";
+    DEADLOCK "J0254" "instances that must run together cannot";
+    COMPLETION "J0255" "a threshold can never be reached";
+    GANG_MIN "J0256" "a gang is larger than the job";
+    MEMBER_UNKNOWN "J0270" "a role of `distributed` is not there";
+    MEMBER_PART "J0271" "a part does not fit the framework";
+    LAUNCH "J0272" "a command of `distributed` would never run, or is missing";
+    PROCESSES "J0273" "the framework starts one process on each instance";
+    RENDEZVOUS_PORT "J0274" "the rendezvous port is given twice";
     TEMPLATE_ABSENT "J0280" "there is no such template";
     TEMPLATE_FORM "J0281" "a file is not a template";
     TEMPLATE_PARAM "J0282" "a template has no such parameter";
@@ -207,7 +240,7 @@ codes! {
     PAI_STORAGE "J0475" "a storage of OpenPAI does not fit what it is to provide";
 
     // ---- J05xx: targets and other input formats -------------------------------------------------
-    UNKNOWN_TARGET "J0501" "there is no such target";
+    NO_SUCH_TARGET "J0501" "there is no such target";
 
     // ---- J06xx: a user's own Dockerfile ---------------------------------------------------------
 }

@@ -56,7 +56,7 @@ fn needs_roles(root: &Node, report: &mut Report<'_>) {
     }
     // Who wrote `services:` or `run:` at the top was told already, yet not that nothing would run.
     report.push(
-        Diagnostic::error(codes::NO_ROLES, "the job has no `roles`")
+        Diagnostic::error(codes::ROLES_MISSING, "the job has no `roles`")
             .at_place(report.key(&Pointer::ROOT.key(&first.key)), "")
             .note("write what runs, each under a name of its own: `roles: {train: {run: python train.py}}`"),
     );

@@ -72,7 +72,7 @@ fn no_shell(role: &RolePlan, sums: &[(&str, &Text)]) -> Diagnostic {
     )
     .at_key(&role.at(), "has ranks that do not begin at 0")
     .note(
-        "kubernetes gives a pod its index and cannot add; the sum is made by a shell in front of the command",
+        "Kubernetes gives a pod its index and cannot add; the sum is made by a shell in front of the command",
     )
     .note(format!(
         "write the command as `run` in role `{}`, or list the role first in `distributed.roles`",

@@ -52,7 +52,7 @@ pub(super) fn environment<'a>(
         }
     }
     if !left_out.is_empty() {
-        sink.push(too_long(role, &left_out));
+        sink.push(too_long(cluster, role, &left_out));
     }
     for (name, value) in gpu::environment(role) {
         if !role.env.contains_key(name) {
@@ -125,7 +125,11 @@ fn secret_variable(cluster: &Cluster<'_>, name: &str, secret: &str) -> EnvVar {
     EnvVar { name: name.to_owned(), value: None, value_from: Some(source) }
 }
 
-fn too_long(role: &RolePlan, names: &[&str]) -> Diagnostic {
+fn too_long(cluster: &Cluster<'_>, role: &RolePlan, names: &[&str]) -> Diagnostic {
+    let host = match cluster.shape {
+        Shape::JobSet => "<job>-<role>-0-<index>.<job>",
+        Shape::Job | Shape::IndexedJob => "<job>-<index>.<job>",
+    };
     let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
     Diagnostic::info(
         codes::KUBERNETES_LEFT_OUT,
@@ -133,5 +137,5 @@ fn too_long(role: &RolePlan, names: &[&str]) -> Diagnostic {
     )
     .at_key(&role.at(), "sees more instances than one variable can list")
     .note("a process cannot be started with a variable of more than 128 KiB; the other variables are there")
-    .note("an address is `<role's job>-<index>` followed by the service's name, see `jobc explain` of this code")
+    .note(format!("the address of an instance is `{host}`"))
 }

@@ -131,7 +131,7 @@ fn failure_policy(cluster: &Cluster<'_>, origins: &mut Origins) -> FailurePolicy
     if !coded.is_empty() {
         matching.push(FailureRule::fail("exitCode", "PodFailurePolicy", coded));
     }
-    let single = names(&|role| restarts(role, RetryScope::Role));
+    let single = names(&|role| roles.len() > 1 && restarts(role, RetryScope::Role));
     if !single.is_empty() {
         matching.push(FailureRule::restart_job("role", single));
     }

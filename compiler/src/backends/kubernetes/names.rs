@@ -88,10 +88,10 @@ fn check_role(cluster: &Cluster<'_>, role: &RolePlan, sink: &mut Sink) {
             label(key, value, &Place::target(&at), sink);
         }
     }
-    if let Some(name) = RoleSettings::of(cluster, &role.name).pod.rdma
-        && !is_qualified(&name)
-    {
-        let at = setting_at(cluster.job, ["rdma"]);
+    if role.resources.rdma.is_some_and(|n| n > 0) {
+        let settings = RoleSettings::of(cluster.settings, &role.name);
+        let Some(name) = settings.pod.rdma.as_ref().filter(|name| !is_qualified(name)) else { return };
+        let at = setting_at(cluster.job, settings.place("rdma"));
         sink.push(
             Diagnostic::error(
                 codes::KUBERNETES_SETTING,

@@ -49,7 +49,7 @@ fn ordered_map(mut map: Map<String, Value>) -> Map<String, Value> {
 pub(super) fn lost_key(before: &Value, after: &Value) -> Option<String> {
     match (before, after) {
         (Value::Object(before), Value::Object(after)) => before.iter().find_map(|(key, value)| {
-            if value.is_null() || value.as_object().is_some_and(Map::is_empty) {
+            if value.is_null() {
                 return None;
             }
             after.get(key).map_or_else(|| Some(key.clone()), |kept| lost_key(value, kept))

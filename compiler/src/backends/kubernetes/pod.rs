@@ -40,7 +40,7 @@ pub(super) fn template(
     origins: &mut Origins,
     sink: &mut Sink,
 ) -> PodTemplateSpec {
-    let settings = RoleSettings::of(cluster, &role.name);
+    let settings = RoleSettings::of(cluster.settings, &role.name);
     let mut volumes = Volumes::default();
     volumes.add_storage(cluster, role, origins);
     config::add_files(cluster, configs, role, &mut volumes);

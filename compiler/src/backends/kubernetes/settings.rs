@@ -1,8 +1,6 @@
 //! What the target gives to a role's pods: the settings for all, and those of the role over them.
 
-use jobc_schema::target::PodSettings;
-
-use super::cluster::Cluster;
+use jobc_schema::target::{KubernetesTarget, PodSettings};
 
 /// The settings of one role's pods, and which of them come from the role's own entry.
 pub(super) struct RoleSettings {
@@ -16,10 +14,10 @@ pub(super) struct RoleSettings {
 
 impl RoleSettings {
     /// Joins what all pods get with what the pods of a role get.
-    pub(super) fn of(cluster: &Cluster<'_>, role: &str) -> Self {
-        let mut pod = cluster.settings.pod.clone();
+    pub(super) fn of(settings: &KubernetesTarget, role: &str) -> Self {
+        let mut pod = settings.pod.clone();
         let mut set = vec![];
-        let Some(own) = cluster.settings.roles.get(role) else { return Self { pod, own: None, set } };
+        let Some(own) = settings.roles.get(role) else { return Self { pod, own: None, set } };
         let own = &own.pod;
         pod.labels.extend(own.labels.clone());
         pod.annotations.extend(own.annotations.clone());

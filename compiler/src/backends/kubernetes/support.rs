@@ -127,7 +127,7 @@ fn answer(capability: Capability, asker: &Asker<'_>, job: &JobPlan) -> Support {
         | Capability::VolumeGit
         | Capability::VolumeTarget => volume_support(asker, job),
         Capability::VolumeOptions => Lossy(
-            "kubernetes takes mount options from the PersistentVolume, so these are not used; set `mountOptions` there and write `pvc:NAME`"
+            "Kubernetes takes mount options from the PersistentVolume, so these are not used; set `mountOptions` there and write `pvc:NAME`"
                 .to_owned(),
         ),
         Capability::Network(Network::None) => none(

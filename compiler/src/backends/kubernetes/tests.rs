@@ -1,1 +1,52 @@
+//! Tests of the Kubernetes backend, by what they are about.
 
+mod acceptance;
+mod command;
+mod jobset;
+mod policy;
+mod scale;
+mod support;
+mod target;
+
+use std::fmt::Write as _;
+
+use jobc_schema::plan::JobPlan;
+use serde_json::{Value, json};
+
+use super::KubernetesBackend;
+use crate::backends::fixture;
+
+/// A plan for a target with these Kubernetes settings.
+fn plan(kubernetes: Value, changes: &Value) -> JobPlan {
+    let mut all =
+        json!({"target": {"name": "lab", "built_in": false, "settings": {"backends": ["kubernetes"]}}});
+    all["target"]["settings"]["kubernetes"] = kubernetes;
+    let Value::Object(changes) = changes else { panic!("changes are a map") };
+    all.as_object_mut().unwrap().extend(changes.clone());
+    fixture::job(&all)
+}
+
+/// What the test asks for, what is reported, and every file.
+fn shown(kubernetes: Value, changes: &Value) -> String {
+    let mut text = format!("# ==== kubernetes settings\n{}", crate::emit::to_yaml(&kubernetes));
+    let (files, report) = fixture::lower(&KubernetesBackend, &plan(kubernetes, changes));
+    let _ = write!(text, "# ==== plan\n{}", crate::emit::to_yaml(changes));
+    if !report.is_empty() {
+        let _ = write!(text, "# ==== findings\n{report}");
+    }
+    for file in &files {
+        let _ = write!(text, "# ==== {} {:o}\n{}", file.path, file.mode, fixture::text(file));
+    }
+    text
+}
+
+/// The value at a JSON Pointer of the last manifest, which is the job itself.
+fn at(kubernetes: Value, changes: &Value, pointer: &str) -> Value {
+    let (files, report) = fixture::lower(&KubernetesBackend, &plan(kubernetes, changes));
+    assert_eq!(report, "", "{changes}");
+    let manifests = files.iter().filter_map(|file| match &file.content {
+        crate::backend::Content::Yaml(value) => Some(value),
+        _ => None,
+    });
+    manifests.last().and_then(|value| value.pointer(pointer)).cloned().unwrap_or(Value::Null)
+}

@@ -83,7 +83,8 @@ fn releases(cluster: &Cluster<'_>, sink: &mut Sink) {
                     codes::KUBERNETES_RELEASE,
                     format!("jobc writes for {product} {} and later, not {}", written(oldest), written(has)),
                 )
-                .at_place(Place::target(&setting_at(cluster.job, [key])), ""),
+                .at_place(Place::target(&setting_at(cluster.job, [key])), "")
+                .note(format!("write `{key}: \"{}\"` or later if the cluster has it", written(oldest))),
             );
         }
     };

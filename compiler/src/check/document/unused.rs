@@ -101,11 +101,10 @@ fn volumes(document: &Document, key: &str, is_used: &dyn Fn(&str, &str) -> bool,
     let mut mounted = BTreeSet::new();
     for role in document.root.get("roles").map(Node::entries).unwrap_or_default() {
         match role.value.get(key).map(|list| &list.value) {
-            // A role that does not choose sees all.
-            None => return,
             Some(Value::Sequence(names)) => mounted.extend(names.iter().filter_map(Node::as_str)),
             Some(Value::Mapping(names)) => mounted.extend(names.iter().map(|entry| entry.key.as_str())),
-            Some(_) => return,
+            // A role that does not choose sees all.
+            _ => return,
         }
     }
     each(

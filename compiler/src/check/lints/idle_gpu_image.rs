@@ -24,25 +24,23 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
             continue;
         }
         let silent = roles.iter().find(|role| role.plan.resources.gpu.is_none());
-        sink.push(match silent {
-            Some(role) => {
-                let message = format!(
-                    "the image `{reference}` is made for GPUs, but role `{}` asks for none and sees none",
-                    role.plan.name
-                );
-                Diagnostic::warning(codes::IDLE_GPU_IMAGE, message)
-                    .at(&at, "")
-                    .at_key(&role.at(), "")
-                    .note("write `gpu: 1` under `resources`")
-                    .note("where CPUs are meant, write `gpu: 0`")
-            }
-            None => {
-                let message =
-                    format!("the image `{reference}` is made for GPUs, and every role in it says `gpu: 0`");
-                Diagnostic::info(codes::IDLE_GPU_IMAGE, message)
-                    .at(&at, "")
-                    .note("an image without CUDA is smaller and starts sooner")
-            }
-        });
+        let diagnostic = if let Some(role) = silent {
+            let message = format!(
+                "the image `{reference}` is made for GPUs, but role `{}` asks for none and sees none",
+                role.plan.name
+            );
+            Diagnostic::warning(codes::IDLE_GPU_IMAGE, message)
+                .at(&at, "")
+                .at_key(&role.at(), "")
+                .note("write `gpu: 1` under `resources`")
+                .note("where CPUs are meant, write `gpu: 0`")
+        } else {
+            let message =
+                format!("the image `{reference}` is made for GPUs, and every role in it says `gpu: 0`");
+            Diagnostic::info(codes::IDLE_GPU_IMAGE, message)
+                .at(&at, "")
+                .note("an image without CUDA is smaller and starts sooner")
+        };
+        sink.push(diagnostic);
     }
 }

@@ -6,7 +6,7 @@ use jobc_schema::plan::{JobPlan, RolePlan};
 use crate::backend::Capability;
 use crate::backend::Support::{self, Full, Lossy};
 
-use super::super::cluster::Cluster;
+use super::super::cluster::settings;
 use super::super::gpu::{self, Provider, labels_of};
 use super::super::security::user_numbers;
 use super::super::settings::RoleSettings;
@@ -53,10 +53,10 @@ fn of_role(capability: Capability, job: &JobPlan, role: &RolePlan) -> Support {
             if role.resources.cpu_millis.is_some() || role.resources.memory_bytes.is_some() {
                 return Full;
             }
-            none("kubernetes gives huge pages only to pods that also ask for CPU or memory; write `memory`")
+            none("Kubernetes gives huge pages only to pods that also ask for CPU or memory; write `memory`")
         }
         Capability::Rdma => {
-            if RoleSettings::of(&Cluster::new(job), &role.name).pod.rdma.is_some() {
+            if RoleSettings::of(settings(job), &role.name).pod.rdma.is_some() {
                 return Full;
             }
             none(
@@ -86,7 +86,7 @@ fn whole_from_slices(role: Option<&RolePlan>) -> Support {
 /// Whether nodes can be chosen by what their GPUs are.
 fn gpu_kind(capability: Capability, job: &JobPlan, role: &RolePlan) -> Support {
     let Some(gpu) = gpu::wanted(role) else { return Full };
-    let selector = RoleSettings::of(&Cluster::new(job), &role.name).pod.node_selector;
+    let selector = RoleSettings::of(settings(job), &role.name).pod.node_selector;
     if gpu.vendor != Vendor::Nvidia {
         if !selector.is_empty() {
             return Lossy(
@@ -101,13 +101,13 @@ fn gpu_kind(capability: Capability, job: &JobPlan, role: &RolePlan) -> Support {
     if capability != Capability::GpuModel || selector.contains_key("nvidia.com/gpu.product") {
         return Full;
     }
-    let unknown: Vec<&String> =
-        gpu.models.iter().filter(|model| labels_of(model, gpu.share.is_some()).is_empty()).collect();
+    let cut = gpu.share.as_ref().is_some_and(|share| share.profile.is_some());
+    let unknown: Vec<&String> = gpu.models.iter().filter(|model| labels_of(model, cut).is_empty()).collect();
     match unknown.first() {
         None => Full,
         Some(model) => none(format!(
             "no card of the model `{model}` is known{} (known are {}); write `node_selector: {{nvidia.com/gpu.product: NAME}}` for the target, with the label its nodes have",
-            if gpu.share.is_some() { " that MIG can cut" } else { "" },
+            if cut { " that MIG can cut" } else { "" },
             gpu::families().join(", ")
         )),
     }

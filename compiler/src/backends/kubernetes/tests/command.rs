@@ -1,0 +1,184 @@
+//! Commands and environments.
+
+use serde_json::{Value, json};
+
+use super::{at, shown};
+
+const COMMAND: &str = "/spec/template/spec/containers/0/command";
+const ENV: &str = "/spec/template/spec/containers/0/env";
+
+fn one_role(role: Value) -> Value {
+    let mut changes = json!({"roles": {}});
+    changes["roles"]["main"] = role;
+    changes
+}
+
+#[test]
+fn one_pod() {
+    insta::assert_snapshot!(shown(
+        json!({"namespace": "ml"}),
+        &json!({
+            "description": "says hello, 你好",
+            "roles": {"main": {
+                "command": {"script": {
+                    "shell": ["bash", "-euo", "pipefail", "-c"],
+                    "setup": "pip install -e .",
+                    "script": "echo $(date) $$ ${HOME} 價$價 ${#a[@]}\npython train.py\n"
+                }},
+                "env": {"OMP_NUM_THREADS": "8", "PRICE": "$(not a variable)"},
+                "provided_env": {"JOBC_JOB": "demo", "JOBC_INDEX": [{"index": {}}], "JOBC_HOSTS_MAIN": [{"hosts": {"role": "main", "separator": ","}}]},
+                "workdir": "/workspace",
+                "user": "1000:1000",
+                "resources": {"cpu_millis": 8000, "memory_bytes": 34_359_738_368_u64, "shm_bytes": 8_589_934_592_u64,
+                    "disk_bytes": 500_000_000, "hugepages_bytes": {"2MiB": 4_294_967_296_u64},
+                    "gpu": {"count": 1, "first": 0, "vendor": "nvidia", "capabilities": ["compute", "utility", "video"]}},
+                "labels": {"team": "vision"},
+                "security": {"read_only_root": true, "capabilities": {"add": ["IPC_LOCK"], "drop": ["NET_RAW"]}},
+                "grace_period_seconds": 120,
+                "timeout_seconds": 7200
+            }}
+        })
+    ));
+}
+
+#[test]
+fn several_pods_with_names() {
+    insta::assert_snapshot!(shown(
+        json!({}),
+        &json!({
+            "name": "ddp",
+            "distributed": {"framework": "torchrun", "members": [{"role": "train", "part": "worker", "first_rank": 0, "processes": 8}],
+                "instances": 4, "world_size": 32, "port": 29500},
+            "roles": {"train": {
+                "instances": 4,
+                "command": {"argv": {"argv": ["torchrun", "train.py", ["--seed=", {"index": {}}]]}},
+                "provided_env": {
+                    "PET_NNODES": "4",
+                    "PET_NODE_RANK": [{"rank": {"offset": 0}}],
+                    "PET_MASTER_ADDR": [{"host": {"role": "train", "index": 0}}],
+                    "PET_MASTER_PORT": [{"port": {"role": "train", "label": "rendezvous", "index": 0}}],
+                    "JOBC_HOSTS_TRAIN": [{"hosts": {"role": "train", "separator": ","}}],
+                    "JOBC_INDEX": [{"index": {}}]
+                },
+                "env": {"SELF": [{"host": {"role": "train"}}]},
+                "ports": [{"label": "rendezvous", "number": 29500, "count": 1, "auto": false, "publish": "none"}],
+                "provided_files": [{"path": "/etc/jobc/job.json", "content": "{}\n", "mode": 420}],
+                "resources": {"gpu": {"count": 8, "first": 0, "vendor": "nvidia"}}
+            }}
+        })
+    ));
+}
+
+#[test]
+fn what_the_kubelet_would_expand_is_escaped() {
+    let check = |written: &str, expected: &str| {
+        let role = json!({"command": {"argv": {"argv": [written]}}, "env": {"A": written}});
+        assert_eq!(at(json!({}), &one_role(role.clone()), COMMAND), json!([expected]));
+        assert_eq!(at(json!({}), &one_role(role), &format!("{ENV}/1/value")), json!(expected));
+    };
+    check("$(date)", "$$(date)");
+    check("$HOME", "$HOME");
+    check("$$", "$$$");
+    check("5$", "5$");
+    check("$語", "$$語");
+}
+
+#[test]
+fn a_dollar_before_the_index_stays_a_dollar() {
+    let role = json!({"instances": 2, "command": {"argv": {"argv": [["cost: $", {"index": {}}]]}}});
+    assert_eq!(at(json!({}), &one_role(role), COMMAND), json!(["cost: $$$(JOBC_INDEX)"]));
+}
+
+#[test]
+fn the_only_instance_knows_its_index() {
+    let role = json!({"command": {"argv": {"argv": [[{"index": {}}, {"rank": {"offset": 3}}]]}}});
+    assert_eq!(at(json!({}), &one_role(role.clone()), COMMAND), json!(["03"]));
+    assert_eq!(
+        at(json!({}), &one_role(role), &format!("{ENV}/0")),
+        json!({"name": "JOBC_INDEX", "value": "0"})
+    );
+}
+
+#[test]
+fn a_shell_adds_up_ranks() {
+    let slow = json!({
+        "instances": 2,
+        "command": {"argv": {"argv": ["python", "train.py"]}},
+        "provided_env": {"RANK": [{"rank": {"offset": 4}}], "WORLD_SIZE": "6"}
+    });
+    let fast = json!({"instances": 4});
+    let place = "/spec/replicatedJobs/1/template/spec/template/spec/containers/0";
+    let changes = json!({"roles": {"fast": fast, "slow": slow}});
+    assert_eq!(
+        at(json!({}), &changes, &format!("{place}/command")),
+        json!([
+            "/bin/sh",
+            "-euc",
+            "export RANK=\"$$((JOBC_INDEX + 4))\"\nexec \"$@\"\n",
+            "jobc",
+            "python",
+            "train.py"
+        ])
+    );
+    let names = at(json!({}), &changes, &format!("{place}/env"));
+    let names: Vec<&str> =
+        names.as_array().unwrap().iter().map(|var| var["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["JOBC_INDEX", "WORLD_SIZE"]);
+}
+
+#[test]
+fn a_rank_inside_an_argument_is_added_up_too() {
+    let role = json!({
+        "instances": 2,
+        "command": {"script": {"shell": ["python", "-c"], "script": ["print('it''s', ", {"rank": {"offset": 4}}, ")"]}}
+    });
+    let command = at(json!({}), &one_role(role), COMMAND);
+    assert_eq!(
+        command,
+        json!([
+            "/bin/sh",
+            "-euc",
+            "exec python -c 'print('\\''it'\\'''\\''s'\\'', '\"$$((JOBC_INDEX + 4))\"')'\n"
+        ])
+    );
+}
+
+#[test]
+fn the_image_s_own_command_cannot_get_a_sum() {
+    insta::assert_snapshot!(shown(json!({}), &json!({
+        "roles": {
+            "fast": {"instances": 2},
+            "slow": {"instances": 2, "command": {"image": {}}, "provided_env": {"RANK": [{"rank": {"offset": 2}}]}}
+        }
+    })).split_once("# ==== findings").unwrap().1);
+}
+
+#[test]
+fn arguments_keep_the_entrypoint() {
+    let role = json!({"command": {"args": ["--port", "8888"]}});
+    assert_eq!(at(json!({}), &one_role(role.clone()), COMMAND), Value::Null);
+    let args = at(json!({}), &one_role(role), "/spec/template/spec/containers/0/args");
+    assert_eq!(args, json!(["--port", "8888"]));
+}
+
+#[test]
+fn the_user_s_variables_win_and_stand_last() {
+    let role = json!({"provided_env": {"A": "jobc", "B": "jobc"}, "env": {"C": "user", "A": "user"}});
+    let env = at(json!({}), &one_role(role), ENV);
+    assert_eq!(
+        env,
+        json!([
+            {"name": "JOBC_INDEX", "value": "0"},
+            {"name": "B", "value": "jobc"},
+            {"name": "C", "value": "user"},
+            {"name": "A", "value": "user"}
+        ])
+    );
+}
+
+#[test]
+fn no_gpu_means_none_is_seen() {
+    let role = json!({"resources": {"gpu": {"count": 0, "first": 0, "vendor": "nvidia"}}});
+    let env = at(json!({}), &one_role(role), &format!("{ENV}/1"));
+    assert_eq!(env, json!({"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}));
+}

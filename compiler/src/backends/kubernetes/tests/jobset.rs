@@ -1,0 +1,138 @@
+//! JobSets: order, addresses, success and restarts.
+
+use serde_json::{Value, json};
+
+use super::{at, shown};
+
+#[test]
+fn stages_and_addresses() {
+    insta::assert_snapshot!(shown(
+        json!({}),
+        &json!({
+            "name": "depends-on",
+            "stages": [["initializer"], ["launcher"], ["worker"]],
+            "roles": {
+                "worker": {
+                    "instances": 4,
+                    "needs": [{"role": "launcher", "state": "ready", "min": 1}],
+                    "command": {"argv": {"argv": ["/bin/sh", "-c", ["nc ", {"host": {"role": "launcher", "index": 0}}]]}}
+                },
+                "initializer": {},
+                "launcher": {
+                    "needs": [{"role": "initializer", "state": "succeeded", "min": 1}],
+                    "ready": {"probe": {"exec": ["echo", "started"]}, "delay_seconds": 5, "every_seconds": 10,
+                        "try_timeout_seconds": 1, "timeout_seconds": 35, "keep": false}
+                }
+            }
+        })
+    ));
+}
+
+#[test]
+fn parameter_servers_do_not_keep_the_job_alive() {
+    let changes = json!({"roles": {
+        "ps": {"instances": 2, "launch": "none"},
+        "worker": {"instances": 4, "completion": {"min_succeeded": 4, "min_failed": 1}}
+    }});
+    assert_eq!(
+        at(json!({}), &changes, "/spec/successPolicy"),
+        json!({"operator": "All", "targetReplicatedJobs": ["worker"]})
+    );
+    let served = json!({"roles": {"master": {}, "worker": {"instances": 2, "launch": "none"}}});
+    assert_eq!(
+        at(json!({}), &served, "/spec/successPolicy"),
+        json!({"operator": "All", "targetReplicatedJobs": ["master"]})
+    );
+    assert_eq!(at(json!({}), &json!({"roles": {"a": {}, "b": {}}}), "/spec/successPolicy"), Value::Null);
+}
+
+#[test]
+fn any_of_several_roles_may_decide() {
+    let changes = json!({"roles": {
+        "a": {"instances": 4, "completion": {"min_succeeded": 1, "min_failed": 1}},
+        "b": {"completion": {"min_succeeded": 1, "min_failed": 1}}
+    }});
+    assert_eq!(
+        at(json!({}), &changes, "/spec/successPolicy"),
+        json!({"operator": "Any", "targetReplicatedJobs": ["a", "b"]})
+    );
+    assert_eq!(
+        at(json!({}), &changes, "/spec/replicatedJobs/0/template/spec/successPolicy"),
+        json!({"rules": [{"succeededCount": 1}]})
+    );
+}
+
+fn failure_policy(changes: &Value) -> Value {
+    at(json!({}), changes, "/spec/failurePolicy")
+}
+
+#[test]
+fn restarts_of_everything() {
+    let changes = json!({"timeout_seconds": 60, "roles": {
+        "prepare": {"retry": {"max": 2, "scope": "task"}},
+        "train": {"instances": 4, "retry": {"max": 3, "scope": "job", "on_exit_codes": [143, 137, 143]}}
+    }});
+    assert_eq!(
+        failure_policy(&changes),
+        json!({"maxRestarts": 3, "rules": [
+            {"name": "timeout", "action": "FailJobSet", "onJobFailureReasons": ["DeadlineExceeded"]},
+            {"name": "exitCode", "action": "FailJobSet", "onJobFailureReasons": ["PodFailurePolicy"], "targetReplicatedJobs": ["train"]},
+            {"name": "noRetry", "action": "FailJobSet", "targetReplicatedJobs": ["prepare"]}
+        ]})
+    );
+    let of = |i: usize, key: &str| {
+        at(json!({}), &changes, &format!("/spec/replicatedJobs/{i}/template/spec/{key}"))
+    };
+    assert_eq!(of(0, "backoffLimit"), json!(2));
+    assert_eq!(of(1, "backoffLimit"), json!(0));
+    assert_eq!(of(1, "podFailurePolicy/rules/1/onExitCodes/values"), json!([137, 143]));
+}
+
+#[test]
+fn restarts_of_one_role() {
+    let changes = json!({"roles": {
+        "a": {"instances": 2, "retry": {"max": 3, "scope": "role"}},
+        "b": {}
+    }});
+    assert_eq!(
+        failure_policy(&changes),
+        json!({"maxRestarts": 3, "rules": [
+            {"name": "role", "action": "RestartJob", "targetReplicatedJobs": ["a"]},
+            {"name": "noRetry", "action": "FailJobSet", "targetReplicatedJobs": ["b"]}
+        ]})
+    );
+}
+
+#[test]
+fn one_role_that_restarts_as_a_whole_is_a_jobset() {
+    let changes = json!({"roles": {"train": {"instances": 4, "retry": {"max": 2, "scope": "job"}}}});
+    assert_eq!(at(json!({}), &changes, "/kind"), json!("JobSet"));
+    assert_eq!(failure_policy(&changes), json!({"maxRestarts": 2}));
+    let alone = json!({"roles": {"train": {"retry": {"max": 2, "scope": "job"}}}});
+    assert_eq!(at(json!({}), &alone, "/kind"), json!("Job"));
+    assert_eq!(at(json!({}), &alone, "/spec/backoffLimit"), json!(2));
+}
+
+#[test]
+fn a_service_for_published_ports() {
+    insta::assert_snapshot!(shown(
+        json!({}),
+        &json!({
+            "network": "host",
+            "roles": {
+                "server": {
+                    "ports": [
+                        {"label": "http", "number": 8000, "count": 2, "auto": false, "publish": "service"},
+                        {"label": "metrics", "number": 9090, "count": 1, "auto": false, "publish": "host"}
+                    ],
+                    "ready": {"probe": {"http": {"port": "http", "path": "/healthz"}}, "delay_seconds": 0, "every_seconds": 5,
+                        "try_timeout_seconds": 5, "timeout_seconds": 600, "keep": true}
+                },
+                "client": {
+                    "needs": [{"role": "server", "state": "ready", "min": 1}],
+                    "provided_env": {"JOBC_ENDPOINTS_SERVER_METRICS": [{"hosts": {"role": "server", "label": "metrics", "separator": ","}}]}
+                }
+            }
+        })
+    ));
+}

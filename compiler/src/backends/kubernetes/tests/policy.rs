@@ -1,0 +1,80 @@
+//! Retries and thresholds of a single Job.
+
+use serde_json::{Value, json};
+
+use super::at;
+
+fn check(role: Value, expected: Value) {
+    let mut changes = json!({"roles": {}});
+    changes["roles"]["main"] = role;
+    let Value::Object(expected) = expected else { panic!("expected fields are a map") };
+    for (key, value) in expected {
+        assert_eq!(at(json!({}), &changes, &format!("/spec/{key}")), value, "{key} of {changes}");
+    }
+}
+
+#[test]
+fn nothing_is_tried_again_unless_asked() {
+    check(json!({}), json!({"backoffLimit": 0, "backoffLimitPerIndex": null, "podFailurePolicy": null}));
+    check(
+        json!({"instances": 4}),
+        json!({"backoffLimit": 0, "backoffLimitPerIndex": null, "completions": 4, "parallelism": 4}),
+    );
+}
+
+#[test]
+fn each_instance_has_its_own_retries() {
+    check(
+        json!({"instances": 4, "parallel": 2, "retry": {"max": 3, "scope": "task"}}),
+        json!({"backoffLimit": null, "backoffLimitPerIndex": 3, "maxFailedIndexes": 0, "parallelism": 2}),
+    );
+    check(json!({"retry": {"max": 3, "scope": "role"}}), json!({"backoffLimit": 3}));
+}
+
+#[test]
+fn some_failures_may_be_borne() {
+    check(
+        json!({"instances": 4, "completion": {"min_succeeded": 2, "min_failed": 3}}),
+        json!({"backoffLimitPerIndex": 0, "maxFailedIndexes": 2, "successPolicy": {"rules": [{"succeededCount": 2}]}}),
+    );
+    check(
+        json!({"instances": 4, "completion": {"min_failed": null}}),
+        json!({"backoffLimitPerIndex": 0, "maxFailedIndexes": null}),
+    );
+}
+
+#[test]
+fn other_exit_codes_are_final() {
+    let disrupted =
+        json!({"action": "Count", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]});
+    check(
+        json!({"retry": {"max": 1, "scope": "task", "on_exit_codes": [143, 42, 42]}}),
+        json!({
+            "podReplacementPolicy": "Failed",
+            "podFailurePolicy": {"rules": [
+                disrupted,
+                {"action": "FailJob", "onExitCodes": {"operator": "NotIn", "values": [42, 143]}}
+            ]}
+        }),
+    );
+    check(
+        json!({"instances": 4, "completion": {"min_failed": 2}, "retry": {"max": 1, "scope": "task", "on_exit_codes": [42]}}),
+        json!({"podFailurePolicy/rules/1/action": "FailIndex"}),
+    );
+}
+
+#[test]
+fn the_launching_instance_decides() {
+    check(
+        json!({"instances": 4, "launch": "first"}),
+        json!({"successPolicy": {"rules": [{"succeededIndexes": "0"}]}}),
+    );
+}
+
+#[test]
+fn all_succeeded_needs_no_policy() {
+    check(
+        json!({"instances": 4, "completion": {"min_succeeded": 4, "min_failed": 1}}),
+        json!({"successPolicy": null}),
+    );
+}

@@ -1,0 +1,205 @@
+//! Settings of the target: storage, secrets, scheduling, queues and patches.
+
+use serde_json::{Value, json};
+
+use super::super::KubernetesBackend;
+use super::{at, plan, shown};
+use crate::backend::{From, PartOf};
+use crate::backends::fixture;
+
+#[test]
+fn storage_files_and_secrets() {
+    insta::assert_snapshot!(shown(
+        json!({"namespace": "ml", "storage": {"imagenet": {"pvc": "imagenet-ro", "sub_path": "train"}, "scratch": {"ephemeral": true}},
+            "host_paths": true, "image_pull_secrets": ["team"]}),
+        &json!({
+            "secrets": {
+                "wandb": {"env": "WANDB_API_KEY"},
+                "key": {"file": "~/.ssh/it's a key"},
+                "shared": {"store": {"name": "team-secrets", "key": "token"}},
+                "registry": {"file": "keys/registry"},
+                "unused": {"env": "UNUSED"}
+            },
+            "registries": {"registry.example.com": {"username": "robot$1", "password_secret": "registry"}},
+            "volumes": {
+                "imagenet": {"kind": "data", "source": {"kind": "s3", "bucket": "b", "path": "p"}},
+                "checkpoints": {"kind": "output", "source": {"kind": "path", "path": "/mnt/out"}},
+                "home": {"kind": "data", "source": {"kind": "nfs", "host": "filer.example.com", "path": "/home"}},
+                "jobc-files": {"kind": "data", "source": {"kind": "pvc", "name": "mine"}},
+                "scratch": {"kind": "output", "source": {"kind": "target"}}
+            },
+            "roles": {"main": {
+                "env": {"WANDB_API_KEY": {"secret": "wandb"}, "TOKEN": {"secret": "shared"}},
+                "mounts": [
+                    {"volume": "imagenet", "path": "/data", "writable": false},
+                    {"volume": "checkpoints", "path": "/output", "writable": true},
+                    {"volume": "home", "path": "/home", "writable": false},
+                    {"volume": "jobc-files", "path": "/mine", "writable": false},
+                    {"volume": "scratch", "path": "/scratch", "writable": true}
+                ],
+                "files": [
+                    {"path": "/etc/app.conf", "content": "debug = false\n", "mode": 384},
+                    {"path": "/root/.ssh/id", "content": {"secret": "key"}, "mode": 256},
+                    {"path": "/etc/token", "content": {"secret": "shared"}, "mode": 420}
+                ],
+                "provided_files": [{"path": "/etc/jobc/job.json", "content": "{}\n", "mode": 420}]
+            }}
+        })
+    ));
+}
+
+#[test]
+fn ssh_keys_come_from_a_secret() {
+    insta::assert_snapshot!(shown(
+        json!({}),
+        &json!({
+            "distributed": {"framework": "mpi", "members": [{"role": "main", "part": "worker", "first_rank": 0, "processes": 1}],
+                "instances": 1, "world_size": 1, "port": 29500, "ssh": {"port": 22, "user": "root"}},
+            "roles": {"main": {"instances": 2, "launch": "first", "command": {"argv": {"argv": ["mpirun", "hostname"]}}}}
+        })
+    ));
+}
+
+#[test]
+fn scheduling_settings() {
+    insta::assert_snapshot!(shown(
+        json!({
+            "labels": {"team": "vision"}, "annotations": {"example.com/owner": "vision"},
+            "node_selector": {"pool": "gpu"}, "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}],
+            "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
+                {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}]}}},
+            "priority_class": "batch", "service_account": "trainer", "runtime_class": "nvidia", "rdma": "rdma/hca",
+            "ttl": "1h", "queue": {"kueue": "user-queue", "priority": "high"},
+            "roles": {"train": {"node_selector": {"pool": "big"}, "priority_class": "urgent"}}
+        }),
+        &json!({"gang": "required", "roles": {"train": {"resources": {"rdma": 1, "gpu": {
+            "count": 1, "first": 0, "vendor": "nvidia", "models": ["a100-80GB", "H100"], "memory_bytes": 42_949_672_960_u64,
+            "compute_capability": "8.6", "driver": "535"}}}}})
+    ));
+}
+
+#[test]
+fn slices_of_mig() {
+    let gpu = json!({"count": 1, "first": 0, "vendor": "nvidia", "models": ["A100-40GB"],
+        "share": {"profile": "1g.5gb+me", "isolation": "hard", "same_card": false}});
+    let changes = json!({"roles": {"main": {"resources": {"gpu": gpu}}}});
+    let pod = "/spec/template/spec";
+    let mixed = json!({"gpu": {"provider": "nvidia-mig-mixed"}});
+    assert_eq!(
+        at(mixed, &changes, &format!("{pod}/containers/0/resources")),
+        json!({"limits": {"nvidia.com/mig-1g.5gb.me": "1"}})
+    );
+    let single = json!({"gpu": {"provider": "nvidia-mig-single"}});
+    let values = at(
+        single,
+        &changes,
+        &format!(
+            "{pod}/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms/0/matchExpressions/0/values"
+        ),
+    );
+    let values: Vec<&str> = values.as_array().unwrap().iter().map(|v| v.as_str().unwrap()).collect();
+    assert!(values.contains(&"NVIDIA-A100-SXM4-40GB-MIG-1g.5gb.me"), "{values:?}");
+}
+
+#[test]
+fn patches_change_objects_and_the_source_map() {
+    let settings = json!({"patches": [
+        {"kind": "Job", "patch": {"spec": {"backoffLimit": 4, "template": {"spec": {"restartPolicy": null}}}}},
+        {"kind": "Job", "name": "demo", "patch": {"metadata": {"labels": {"team": "vision"}}}}
+    ]});
+    let job = plan(settings, &json!({}));
+    let (files, report) = fixture::lower(&KubernetesBackend, &job);
+    assert_eq!(report, "");
+    let text = fixture::text(&files[0]);
+    assert!(text.contains("backoffLimit: 4") && text.contains("team: vision"), "{text}");
+    assert!(!text.contains("restartPolicy"), "{text}");
+    let from: Vec<String> = files[0]
+        .origins
+        .iter()
+        .filter_map(|origin| match (&origin.part, &origin.from) {
+            (PartOf::Pointer(part), From::Target(place)) => Some(format!("{part} <- {place}")),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(
+        from,
+        [
+            "/spec/backoffLimit <- /kubernetes/patches/0/patch/spec/backoffLimit",
+            "/metadata/labels/team <- /kubernetes/patches/1/patch/metadata/labels/team"
+        ]
+    );
+}
+
+#[test]
+fn wrong_settings() {
+    let findings =
+        |settings: Value, changes: Value| fixture::lower(&KubernetesBackend, &plan(settings, &changes)).1;
+    let two = json!({"roles": {"a": {}, "b": {}}});
+    let cases = [
+        findings(json!({"patches": [{"kind": "Job", "name": "other", "patch": {}}]}), json!({})),
+        findings(json!({"kind": "tfjob"}), json!({})),
+        findings(json!({"kind": "job"}), two.clone()),
+        findings(json!({"release": "1.20", "jobset": "0.2"}), two),
+        findings(json!({"queue": {"volcano": "default"}}), json!({})),
+        findings(json!({"affinity": {"nodeAfinity": {}}}), json!({})),
+        findings(json!({"tolerations": [{"key": 1}]}), json!({})),
+        findings(json!({"labels": {"team": "computer vision"}}), json!({})),
+        findings(json!({"rdma": "hca"}), json!({"roles": {"main": {"resources": {"rdma": 1}}}})),
+        findings(json!({}), json!({"roles": {"main": {"labels": {"/x": "y"}}}})),
+        findings(json!({}), json!({"name": "3d", "roles": {"a": {"instances": 2}}})),
+        findings(
+            json!({}),
+            json!({"name": "a-name-of-thirty-eight-characters-here", "roles": {
+            "a": {}, "preprocess-all-of-the-images": {}}}),
+        ),
+        findings(
+            json!({}),
+            json!({"images": {"main": {"source": {"kind": "build", "from": "python:3.12"},
+            "reference": "demo-main:0123", "declared_at": "/image"}}}),
+        ),
+        findings(
+            json!({}),
+            json!({"volumes": {"d": {"kind": "data", "source": {"kind": "pvc", "name": "d"}, "secret": "s"}}}),
+        ),
+        findings(
+            json!({"jobset": "0.8"}),
+            json!({"roles": {"a": {}, "b": {}, "c": {"needs": [
+            {"role": "a", "state": "succeeded", "min": 1}, {"role": "b", "state": "succeeded", "min": 1}]}}}),
+        ),
+    ];
+    insta::assert_snapshot!(cases.join("----\n"));
+}
+
+#[test]
+fn every_important_part_says_where_it_comes_from() {
+    let job = plan(
+        json!({"queue": {"kueue": "q"}, "storage": {"d": {"pvc": "d"}}, "roles": {"main": {"node_selector": {"a": "b"}}}}),
+        &json!({
+            "timeout_seconds": 60,
+            "volumes": {"d": {"kind": "data", "source": {"kind": "path", "path": "/d"}}},
+            "roles": {"main": {
+                "instances": 2,
+                "env": {"A": "b"},
+                "mounts": [{"volume": "d", "path": "/d", "writable": false}],
+                "completion": {"min_succeeded": 1},
+                "resources": {"memory_bytes": 1024, "gpu": {"count": 1, "first": 0, "vendor": "nvidia", "memory_bytes": 1_073_741_824}}
+            }}
+        }),
+    );
+    let (files, _) = fixture::lower(&KubernetesBackend, &job);
+    let lines: Vec<String> = files
+        .last()
+        .unwrap()
+        .origins
+        .iter()
+        .map(|origin| {
+            let PartOf::Pointer(part) = &origin.part else { panic!("manifests have pointers") };
+            match &origin.from {
+                From::Spec(place) => format!("{part}\n  job {place}"),
+                From::Target(place) => format!("{part}\n  target {place}"),
+                From::Default(why) => format!("{part}\n  {why}"),
+            }
+        })
+        .collect();
+    insta::assert_snapshot!(lines.join("\n"));
+}
