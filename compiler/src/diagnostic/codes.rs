@@ -91,13 +91,14 @@ codes! {
     EXCLUSIVE "J0112" "keys exclude each other";
     ONE_NEEDED "J0113" "one of several keys is needed";
     IMAGE_KEYS "J0114" "keys of an image block do not go together";
-    NO_ROLES "J0115" "a job has no roles";
+    ROLES_MISSING "J0115" "a job has no roles";
     NO_SCRIPT "J0116" "`shell` or `setup` has no script to work on";
     MATRIX_MIXED "J0117" "axes stand beside the rules of a matrix";
     DUPLICATE_ITEM "J0118" "a list names something twice";
     SHARED_NAME "J0119" "data and outputs share a name";
-    UNKNOWN_TARGET "J0120" "`default` names a target that is not there";
+    UNKNOWN_DEFAULT "J0120" "`default` names a target that is not there";
     UNUSED_SETTINGS "J0121" "a target has settings for a backend it does not write";
+    FOREIGN_FILE "J0122" "the file is another tool's";
     MISMATCH "J0149" "a checked file does not fit the types";
 
     // ---- J02xx: templates, parameters, resolve --------------------------------------------------
