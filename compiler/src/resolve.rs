@@ -81,7 +81,7 @@ pub fn resolve(
     let (images, image_of) = images::resolve_images(&context, sink);
     let gpus = gpu::number_gpus(&context, &graph);
     let ports = ports::resolve_ports(&context, rendezvous.as_ref(), sink);
-    let secrets = secrets::resolve_secrets(&context, sink);
+    let secrets = secrets::resolve_secrets(&context);
     let registries = secrets::resolve_registries(&context, sink);
     let base = scope::shared_names(&context, rendezvous.as_ref());
     let mut roles = Vec::with_capacity(job.roles.len());
