@@ -91,13 +91,14 @@ codes! {
     EXCLUSIVE "J0112" "keys exclude each other";
     ONE_NEEDED "J0113" "one of several keys is needed";
     IMAGE_KEYS "J0114" "keys of an image block do not go together";
-    NO_ROLES "J0115" "a job has no roles";
+    ROLES_MISSING "J0115" "a job has no roles";
     NO_SCRIPT "J0116" "`shell` or `setup` has no script to work on";
     MATRIX_MIXED "J0117" "axes stand beside the rules of a matrix";
     DUPLICATE_ITEM "J0118" "a list names something twice";
     SHARED_NAME "J0119" "data and outputs share a name";
-    UNKNOWN_TARGET "J0120" "`default` names a target that is not there";
+    UNKNOWN_DEFAULT "J0120" "`default` names a target that is not there";
     UNUSED_SETTINGS "J0121" "a target has settings for a backend it does not write";
+    FOREIGN_FILE "J0122" "the file is another tool's";
     MISMATCH "J0149" "a checked file does not fit the types";
 
     // ---- J02xx: templates, parameters, resolve --------------------------------------------------
@@ -240,4 +241,16 @@ codes! {
     NO_SUCH_TARGET "J0501" "there is no such target";
 
     // ---- J06xx: a user's own Dockerfile ---------------------------------------------------------
+    DOCKERFILE_SYNTAX "J0601" "a Dockerfile cannot be read";
+    DOCKERFILE_STAGE "J0602" "a Dockerfile has no such stage";
+    DOCKERFILE_FROM "J0603" "a copy is made from something that is no stage";
+    DOCKERFILE_ARGUMENT "J0604" "a Dockerfile declares no such argument";
+    DOCKERFILE_VARIABLE "J0605" "the base image of a Dockerfile depends on a variable without a value";
+    DOCKERFILE_TAG "J0606" "the base image of a Dockerfile has no fixed version";
+    DOCKERFILE_SOURCE "J0607" "a file that a Dockerfile copies is not there";
+    DOCKERFILE_OUTSIDE "J0608" "a Dockerfile copies from outside its context";
+    DOCKERFILE_ADD "J0609" "a Dockerfile adds a file that may change";
+    DOCKERFILE_SECRET "J0610" "a Dockerfile keeps a secret in the image";
+    DOCKERFILE_EXEC "J0611" "a command in brackets is one string";
+    DOCKERFILE_MISSING "J0612" "there is no such Dockerfile";
 }
