@@ -9,6 +9,7 @@ pub mod emit;
 pub mod expand;
 pub mod expression;
 pub mod files;
+pub mod import;
 pub mod parse;
 pub mod resolve;
 pub mod source;
