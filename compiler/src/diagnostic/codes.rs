@@ -118,17 +118,15 @@ codes! {
     SECRET_PLACE "J0214" "a secret stands where its value would be seen";
     ENV_RESERVED "J0215" "a variable is set that jobc or the place sets";
     COMMAND "J0216" "the parts of a command do not go together";
-    READY "J0217" "`ready` does not say one way to know it";
-    FILE "J0218" "a file of a role is not one text at one place";
+    READY "J0217" "the page of `ready` is not a path";
+    FILE "J0218" "a file of a role is not text at a place of its own";
     MISSING_FILE "J0219" "a file that the job names cannot be used";
     IMAGE_NONE "J0220" "a role has no image";
     IMAGE_UNKNOWN "J0221" "a named image is not there";
-    IMAGE_FORM "J0222" "an image is not one of the forms";
+    IMAGE_FORM "J0222" "an image cannot be made that way";
     IMAGE_REFERENCE "J0223" "an image reference cannot be one";
-    NO_ROLES "J0224" "the job has no roles";
     VOLUME_SOURCE "J0230" "the source of data or of an output cannot be read";
     VOLUME_MOUNT "J0231" "something is mounted where it cannot be";
-    VOLUME_NAME "J0232" "data and an output have one name";
     VOLUME_UNKNOWN "J0233" "a role lists data or an output that is not there";
     VOLUME_OPTION "J0234" "an option does not fit the source";
     SECRET_UNKNOWN "J0235" "a secret is not declared";
@@ -249,4 +247,16 @@ codes! {
     OPENPAI_PLACE "J0525" "a setting of an OpenPAI job belongs to the target";
 
     // ---- J06xx: a user's own Dockerfile ---------------------------------------------------------
+    DOCKERFILE_SYNTAX "J0601" "a Dockerfile cannot be read";
+    DOCKERFILE_STAGE "J0602" "a Dockerfile has no such stage";
+    DOCKERFILE_FROM "J0603" "a copy is made from something that is no stage";
+    DOCKERFILE_ARGUMENT "J0604" "a Dockerfile declares no such argument";
+    DOCKERFILE_VARIABLE "J0605" "the base image of a Dockerfile depends on a variable without a value";
+    DOCKERFILE_TAG "J0606" "the base image of a Dockerfile has no fixed version";
+    DOCKERFILE_SOURCE "J0607" "a file that a Dockerfile copies is not there";
+    DOCKERFILE_OUTSIDE "J0608" "a Dockerfile copies from outside its context";
+    DOCKERFILE_ADD "J0609" "a Dockerfile adds a file that may change";
+    DOCKERFILE_SECRET "J0610" "a Dockerfile keeps a secret in the image";
+    DOCKERFILE_EXEC "J0611" "a command in brackets is one string";
+    DOCKERFILE_MISSING "J0612" "there is no such Dockerfile";
 }
