@@ -239,6 +239,12 @@ codes! {
 
     // ---- J05xx: targets and other input formats -------------------------------------------------
     NO_SUCH_TARGET "J0501" "there is no such target";
+    OPENPAI_LATER "J0520" "a form of OpenPAI's that is not read yet";
+    OPENPAI_FIELD "J0521" "a field of an OpenPAI job is not known";
+    OPENPAI_VALUE "J0522" "a value of an OpenPAI job cannot be used";
+    OPENPAI_MISSING "J0523" "a field of an OpenPAI job is missing";
+    OPENPAI_RENAMED "J0524" "a name of an OpenPAI job is changed";
+    OPENPAI_PLACE "J0525" "a setting of an OpenPAI job belongs to the target";
 
     // ---- J06xx: a user's own Dockerfile ---------------------------------------------------------
     DOCKERFILE_SYNTAX "J0601" "a Dockerfile cannot be read";
