@@ -46,15 +46,17 @@ pub(super) fn support_at(capability: Capability, place: &Pointer, job: &JobPlan)
 fn depends_on_asker(capability: Capability, job: &JobPlan) -> bool {
     let releases = Releases::of(settings(job));
     match capability {
-        Capability::Needs(NeedState::Started) => true,
-        Capability::Needs(_) => settings(job).kind == KubernetesKind::Job || releases.jobset < DEPENDS_ON,
+        Capability::Needs(NeedState::Ready | NeedState::Succeeded) => {
+            settings(job).kind == KubernetesKind::Job || releases.jobset < DEPENDS_ON
+        }
         Capability::Retry(RetryScope::Task) => releases.kubernetes < BACKOFF_LIMIT_PER_INDEX,
         Capability::Gpu(vendor) => !matches!(
             gpu::provider(job, vendor),
             Ok(Provider::Nvidia | Provider::NvidiaMigMixed | Provider::Amd | Provider::Intel)
         ),
         Capability::MinSucceeded => releases.kubernetes < SUCCESS_POLICY,
-        Capability::MinFailed
+        Capability::Needs(NeedState::Started)
+        | Capability::MinFailed
         | Capability::Retry(RetryScope::Role | RetryScope::Job)
         | Capability::FileIndex
         | Capability::Hugepages
