@@ -5,9 +5,11 @@
 //! beside a Dockerfile only under the name `<Dockerfile>.dockerignore`; a `.dockerignore` counts in the context's
 //! root alone. `docs/dockerfile.md` gives the reasons for the order and form of the instructions.
 
+mod apt;
 mod base;
 mod command;
 mod conda;
+mod copy;
 mod ignore;
 mod python;
 mod requirements;
@@ -16,6 +18,7 @@ mod steps;
 #[cfg(test)]
 mod tests;
 mod user;
+mod values;
 
 use camino::Utf8PathBuf;
 use jobc_schema::BackendName;

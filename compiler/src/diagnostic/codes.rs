@@ -91,13 +91,14 @@ codes! {
     EXCLUSIVE "J0112" "keys exclude each other";
     ONE_NEEDED "J0113" "one of several keys is needed";
     IMAGE_KEYS "J0114" "keys of an image block do not go together";
-    NO_ROLES "J0115" "a job has no roles";
+    ROLES_MISSING "J0115" "a job has no roles";
     NO_SCRIPT "J0116" "`shell` or `setup` has no script to work on";
     MATRIX_MIXED "J0117" "axes stand beside the rules of a matrix";
     DUPLICATE_ITEM "J0118" "a list names something twice";
     SHARED_NAME "J0119" "data and outputs share a name";
-    UNKNOWN_TARGET "J0120" "`default` names a target that is not there";
+    UNKNOWN_DEFAULT "J0120" "`default` names a target that is not there";
     UNUSED_SETTINGS "J0121" "a target has settings for a backend it does not write";
+    FOREIGN_FILE "J0122" "the file is another tool's";
     MISMATCH "J0149" "a checked file does not fit the types";
 
     // ---- J02xx: templates, parameters, resolve --------------------------------------------------
@@ -115,6 +116,37 @@ codes! {
     EXPRESSION_PLACE "J0212" "an expression stands where its value cannot be known";
     EXPRESSION_VALUE "J0213" "an expression has no value that fits";
     SECRET_PLACE "J0214" "a secret stands where its value would be seen";
+    ENV_RESERVED "J0215" "a variable is set that jobc or the place sets";
+    COMMAND "J0216" "the parts of a command do not go together";
+    READY "J0217" "the page of `ready` is not a path";
+    FILE "J0218" "a file of a role is not text at a place of its own";
+    MISSING_FILE "J0219" "a file that the job names cannot be used";
+    IMAGE_NONE "J0220" "a role has no image";
+    IMAGE_UNKNOWN "J0221" "a named image is not there";
+    IMAGE_FORM "J0222" "an image cannot be made that way";
+    IMAGE_REFERENCE "J0223" "an image reference cannot be one";
+    VOLUME_SOURCE "J0230" "the source of data or of an output cannot be read";
+    VOLUME_MOUNT "J0231" "something is mounted where it cannot be";
+    VOLUME_UNKNOWN "J0233" "a role lists data or an output that is not there";
+    VOLUME_OPTION "J0234" "an option does not fit the source";
+    SECRET_UNKNOWN "J0235" "a secret is not declared";
+    HUGEPAGES "J0240" "huge pages are not whole";
+    PORT_CLASH "J0241" "two ports of a role have one number";
+    PORT_RANGE "J0242" "a row of ports ends above 65535";
+    GPU_RULES "J0243" "rules about GPUs do not fit together";
+    PORT_UNKNOWN "J0244" "a port label is not there";
+    NEED_UNKNOWN "J0250" "a needed role is not there";
+    NEED_CYCLE "J0251" "roles wait for each other";
+    NEED_READY "J0252" "a role that others wait for does not say when it is ready";
+    NEED_MIN "J0253" "a role waits for more instances than there are";
+    DEADLOCK "J0254" "instances that must run together cannot";
+    COMPLETION "J0255" "a threshold can never be reached";
+    GANG_MIN "J0256" "a gang is larger than the job";
+    MEMBER_UNKNOWN "J0270" "a role of `distributed` is not there";
+    MEMBER_PART "J0271" "a part does not fit the framework";
+    LAUNCH "J0272" "a command of `distributed` would never run, or is missing";
+    PROCESSES "J0273" "the framework starts one process on each instance";
+    RENDEZVOUS_PORT "J0274" "the rendezvous port is given twice";
     TEMPLATE_ABSENT "J0280" "there is no such template";
     TEMPLATE_FORM "J0281" "a file is not a template";
     TEMPLATE_PARAM "J0282" "a template has no such parameter";
@@ -209,4 +241,16 @@ codes! {
     NO_SUCH_TARGET "J0501" "there is no such target";
 
     // ---- J06xx: a user's own Dockerfile ---------------------------------------------------------
+    DOCKERFILE_SYNTAX "J0601" "a Dockerfile cannot be read";
+    DOCKERFILE_STAGE "J0602" "a Dockerfile has no such stage";
+    DOCKERFILE_FROM "J0603" "a copy is made from something that is no stage";
+    DOCKERFILE_ARGUMENT "J0604" "a Dockerfile declares no such argument";
+    DOCKERFILE_VARIABLE "J0605" "the base image of a Dockerfile depends on a variable without a value";
+    DOCKERFILE_TAG "J0606" "the base image of a Dockerfile has no fixed version";
+    DOCKERFILE_SOURCE "J0607" "a file that a Dockerfile copies is not there";
+    DOCKERFILE_OUTSIDE "J0608" "a Dockerfile copies from outside its context";
+    DOCKERFILE_ADD "J0609" "a Dockerfile adds a file that may change";
+    DOCKERFILE_SECRET "J0610" "a Dockerfile keeps a secret in the image";
+    DOCKERFILE_EXEC "J0611" "a command in brackets is one string";
+    DOCKERFILE_MISSING "J0612" "there is no such Dockerfile";
 }

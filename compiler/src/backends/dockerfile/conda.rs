@@ -80,7 +80,7 @@ fn copy_file(build: &mut Build<'_>, file: &str, at: &Pointer) -> Option<String> 
     if !build.one_line(file, at, "a path") || !build.take(file, at) {
         return None;
     }
-    let to = format!("{FOLDER}/{}", super::steps::inside_context(file)?);
+    let to = format!("{FOLDER}/{}", super::copy::inside_context(file)?);
     let chown = build.user.clone();
     build.push(
         Kind::Copy { from: None, chown, chmod: None, sources: vec![file.to_owned()], to: to.clone() },

@@ -6,7 +6,7 @@ use jobc_schema::plan::{JobPlan, VolumeKind, VolumeSource};
 
 use crate::backend::Context;
 
-use super::steps::inside_context;
+use super::copy::inside_context;
 
 /// Patterns with the reason they are left out.
 const PATTERNS: &[(&str, &[&str])] = &[

@@ -1,15 +1,14 @@
 //! An image block as instructions.
 
 use jobc_schema::Pointer;
-use jobc_schema::image::Copy;
 use jobc_schema::plan::{BuildStep, ImagePlan, ImageSource, JobPlan};
 
 use crate::backend::{Context, From, Origin, PartOf};
-use crate::diagnostic::{Diagnostic, Sink, codes};
+use crate::diagnostic::Sink;
 use crate::emit::dockerfile::{Command, Dockerfile, Kind, Mount};
 
 use super::base::{Base, System};
-use super::{command, conda, python, shell, user};
+use super::{command, conda, python, user};
 
 /// What became of an image block.
 pub(super) struct Built {
@@ -31,7 +30,7 @@ pub(super) struct Build<'a> {
     /// Who commands run as at this point; root where absent.
     pub(super) user: Option<String>,
     /// Whether an apt step came before, which has freed the cache of the image's cleaner.
-    apt_seen: bool,
+    pub(super) apt_seen: bool,
     pub(super) context: &'a Context<'a>,
     pub(super) sink: &'a mut Sink,
 }
@@ -214,148 +213,6 @@ impl Build<'_> {
         self.push_with(Kind::From { platform: None, image, alias: None }, comments, &at);
     }
 
-    /// Refuses a value that a line of a Dockerfile cannot hold.
-    pub(super) fn one_line(&mut self, value: &str, at: &Pointer, what: &str) -> bool {
-        let fine = !value.contains(|c: char| c.is_control() && c != '\t');
-        if !fine {
-            self.sink.push(
-                Diagnostic::error(
-                    codes::BUILD_LINE_BREAK,
-                    format!("{what} cannot hold a line break or a control character"),
-                )
-                .at(at, "an instruction of a Dockerfile is one line")
-                .note("put the text into a file and `copy` it, or set it in the role's `env`"),
-            );
-        }
-        fine
-    }
-
-    /// `ENV`, in as many instructions as it takes for a value to see the ones before it.
-    fn env(&mut self, env: &indexmap::IndexMap<String, String>, at: &Pointer) {
-        let mut batch: Vec<(String, String)> = Vec::new();
-        for (name, value) in env {
-            if !self.one_line(value, &at.key(name), "a variable of an image") {
-                continue;
-            }
-            if batch.iter().any(|(earlier, _)| uses(value, earlier)) {
-                self.push(Kind::Env(std::mem::take(&mut batch)), at);
-            }
-            batch.push((name.clone(), value.clone()));
-        }
-        if !batch.is_empty() {
-            self.push(Kind::Env(batch), at);
-        }
-    }
-
-    fn apt(&mut self, packages: &[String], at: &Pointer) {
-        match self.base.system {
-            System::Debian | System::Unknown => {
-                let open = packages.iter().any(|package| !package.contains('='));
-                self.apt_install(&packages.iter().map(String::as_str).collect::<Vec<_>>(), &[], open, at);
-            }
-            System::Alpine => self.no_apt("Alpine", "apk add --no-cache", packages, at),
-            System::Rpm => self.no_apt("an RPM system", "dnf install -y", packages, at),
-            System::Bare => self.no_apt("an image without programs", "", packages, at),
-        }
-    }
-
-    fn no_apt(&mut self, system: &str, instead: &str, packages: &[String], at: &Pointer) {
-        let mut found = Diagnostic::error(
-            codes::BUILD_NO_APT,
-            format!("`apt` needs Debian or Ubuntu, but `{}` is {system}", self.from),
-        )
-        .at_key(at, "asked for here")
-        .at(&self.at.key("from"), "this base has no apt");
-        if !instead.is_empty() {
-            found =
-                found.note(format!("write `run: [\"{instead} {}\"]` in place of `apt`", packages.join(" ")));
-        }
-        self.sink.push(
-            found.note("or build on a base that has apt, such as `debian:12-slim` or `python:3.11-slim`"),
-        );
-    }
-
-    /// One `apt-get install` as root, then more commands in the same step.
-    pub(super) fn apt_install(&mut self, packages: &[&str], then: &[String], open: bool, at: &Pointer) {
-        let before = self.user.clone();
-        self.become_user(None, at);
-        let mut lines = Vec::new();
-        if self.apt_seen {
-            lines.push("apt-get update".to_owned());
-        } else {
-            // Debian's images delete what apt fetched; with a cache mount it is kept outside the image.
-            lines.push("rm -f /etc/apt/apt.conf.d/docker-clean".to_owned());
-            lines.push("&& apt-get update".to_owned());
-        }
-        self.apt_seen = true;
-        lines.push("&& DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends".to_owned());
-        lines.extend(packages.iter().map(|package| format!("    {}", shell::word(package))));
-        lines.extend(then.iter().map(|command| format!("&& {command}")));
-        let cache = |target: &str| Mount::Cache { target: target.to_owned(), locked: true };
-        let mounts = vec![cache("/var/cache/apt"), cache("/var/lib/apt")];
-        let comments: &[&str] = if open {
-            &[
-                "Versions are the distribution's: its mirrors drop old ones, so that a fixed one stops building.",
-                "hadolint ignore=DL3008",
-            ]
-        } else {
-            &[]
-        };
-        self.push_with(Kind::Run { mounts, command: Command::Lines(lines) }, comments, at);
-        self.become_user(before, at);
-    }
-
-    fn copy(&mut self, copy: &Copy, owner: Option<&str>, in_folder: bool, at: &Pointer) {
-        let fine = [(&copy.from, "from"), (&copy.to, "to")]
-            .into_iter()
-            .all(|(path, key)| self.one_line(path, &at.key(key), "a path"));
-        if !fine || (copy.image.is_none() && !self.take(&copy.from, &at.key("from"))) {
-            return;
-        }
-        let to = if in_folder || copy.to.starts_with(['/', '$']) {
-            copy.to.clone()
-        } else {
-            format!("/{}", copy.to.trim_start_matches("./"))
-        };
-        // A reference without a tag reads as the name of a stage.
-        let from = copy.image.as_ref().map(|image| {
-            let name = image.rsplit('/').next().unwrap_or(image);
-            if name.contains([':', '@']) { image.clone() } else { format!("{image}:latest") }
-        });
-        let chown = copy.owner.clone().or_else(|| owner.map(str::to_owned));
-        let sources = vec![copy.from.clone()];
-        self.push(Kind::Copy { from, chown, chmod: copy.mode.clone(), sources, to }, at);
-    }
-
-    /// Notes that the image needs a path of the context; refuses one that is not in it.
-    pub(super) fn take(&mut self, path: &str, at: &Pointer) -> bool {
-        let Some(inside) = inside_context(path) else {
-            self.sink.push(
-                Diagnostic::error(
-                    codes::BUILD_OUTSIDE_CONTEXT,
-                    format!("`{path}` is outside the build context"),
-                )
-                .at(at, "the context is the folder of the job file")
-                .note("put the file below the job file's folder, or mount it with `data`"),
-            );
-            return false;
-        };
-        let pattern = inside.contains(['*', '?', '[']);
-        if !pattern && !self.context.files.exists(inside.as_str().into()) {
-            self.sink.push(
-                Diagnostic::error(
-                    codes::BUILD_FILE_MISSING,
-                    format!("there is no `{path}` beside the job file"),
-                )
-                .at(at, "needed to build the image")
-                .note("paths of an image block are relative to the job file"),
-            );
-            return false;
-        }
-        self.copied.push(inside);
-        true
-    }
-
     fn run(&mut self, script: &str, secrets: &[String], at: &Pointer) {
         let mounts: Vec<Mount> = secrets.iter().map(|id| Mount::Secret { id: id.clone() }).collect();
         let command = Command::Script(script.to_owned());
@@ -387,58 +244,4 @@ impl Build<'_> {
         self.push_with(Kind::User(user.clone().unwrap_or_else(|| "0".into())), comments, at);
         self.user = user;
     }
-
-    /// The annotations of the OCI image specification, and the job's own labels.
-    fn labels(&mut self, job: &JobPlan, name: &str, own: &indexmap::IndexMap<String, String>) {
-        let title = if name == "main" { job.name.clone() } else { format!("{}-{name}", job.name) };
-        let mut standard = vec![("title", title)];
-        if let Some(description) = &job.description {
-            standard.push(("description", description.split_whitespace().collect::<Vec<_>>().join(" ")));
-        }
-        standard.push(("base.name", self.from.to_owned()));
-        let standard: Vec<_> = standard
-            .into_iter()
-            .map(|(key, value)| (format!("org.opencontainers.image.{key}"), value))
-            .filter(|(key, value)| !own.contains_key(key) && !value.contains(char::is_control))
-            .collect();
-        self.push_default(Kind::Label(standard), "the annotations of the OCI image specification");
-        let at = self.at.key("labels");
-        let mut pairs = Vec::new();
-        for (key, value) in own {
-            if self.one_line(value, &at.key(key), "a label") && self.one_line(key, &at.key(key), "a label") {
-                pairs.push((key.clone(), value.clone()));
-            }
-        }
-        if !pairs.is_empty() {
-            self.push(Kind::Label(pairs), &at);
-        }
-    }
-}
-
-/// Whether a value of `ENV` uses a variable.
-fn uses(value: &str, name: &str) -> bool {
-    value.match_indices('$').any(|(at, _)| {
-        let rest = &value[at + 1..];
-        let rest = rest.strip_prefix('{').unwrap_or(rest);
-        rest.strip_prefix(name)
-            .is_some_and(|after| !after.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_'))
-    })
-}
-
-/// A path of the context without `./` and `..`; nothing where it leads out.
-pub(super) fn inside_context(path: &str) -> Option<String> {
-    if path.starts_with('/') {
-        return None;
-    }
-    let mut parts: Vec<&str> = Vec::new();
-    for part in path.split('/') {
-        match part {
-            "" | "." => {}
-            ".." => {
-                parts.pop()?;
-            }
-            part => parts.push(part),
-        }
-    }
-    Some(if parts.is_empty() { ".".into() } else { parts.join("/") })
 }

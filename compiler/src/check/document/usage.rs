@@ -68,7 +68,7 @@ mod tests {
         };
         check("plain params.a", &[]);
         check("x ${{ params.a }} ${{params.b}}", &[("params", "a"), ("params", "b")]);
-        check("${{ secrets.my-key }}", &[("secrets", "my"), ("secrets", "my-key")]);
+        check("${{ secrets.my-key }}", &[("secrets", "my"), ("secrets", "my-key"), ("key", "*")]);
         check("${{ params['a b'] | sh }}", &[("params", "a b"), ("sh", "*")]);
         check("${{ data.imagenet.mount }}", &[("data", "imagenet")]);
         check("${{ 'params.a' }}", &[]);

@@ -1,0 +1,54 @@
+//! How scripts are split into programs.
+
+use crate::check::command::split;
+
+/// The programs of a script, words between `|`, one a line, `&` behind those in the background.
+fn check(script: &str, expected: &[&str]) {
+    let found: Vec<String> = split(script)
+        .into_iter()
+        .map(|command| command.words.join("|") + if command.background { " &" } else { "" })
+        .collect();
+    assert_eq!(found, expected, "{script}");
+}
+
+#[test]
+fn a_script_is_split_as_a_shell_does() {
+    check("torchrun train.py", &["torchrun|train.py"]);
+    check("a 'b c' \"d \\\"e\\\"\" f\\ g", &["a|b c|d \"e\"|f g"]);
+    check("torchrun \\\n  --nnodes=4 \\\n  train.py\n", &["torchrun|--nnodes=4|train.py"]);
+    check("a && b || c; d | e\nf", &["a", "b", "c", "d", "e", "f"]);
+    check("serve &\nwait", &["serve &", "wait"]);
+    check("serve > log 2>&1 &", &["serve|>|log|2>1 &"]);
+    check("# torchrun a\na # b\n", &["a"]);
+    check("if true; then exec env A=1 B=2 torchrun x; fi", &["true", "torchrun|x", "fi"]);
+    check("PET_NNODES=2 torchrun x", &["torchrun|x"]);
+    check("cat <<EOF > f\ntorchrun &\nEOF\nb", &["cat|>|f", "b"]);
+    check("cat <<-'EOF'\n\tsudo x\n\tEOF\nb", &["cat", "b"]);
+    check("cat <<< text", &["cat|text"]);
+    check("(cd x && make)", &["cd|x", "make"]);
+    check("echo 訓練 &", &["echo|訓練 &"]);
+    check("", &[]);
+    check("'", &[""]);
+    check("a\\", &["a"]);
+    check("cat <<EOF\nnever closed", &["cat"]);
+}
+
+#[test]
+fn programs_are_known_by_their_words() {
+    let first = |script: &str| split(script).remove(0);
+    for (script, is) in [
+        ("torchrun x", true),
+        ("/opt/conda/bin/torchrun x", true),
+        ("python -m torch.distributed.run x", true),
+        ("python3.11 -u -m torch.distributed.launch x", true),
+        ("python -m torch.utils.collect_env", false),
+        ("echo torchrun", false),
+        ("pip install torchrun", false),
+    ] {
+        assert_eq!(first(script).is_torchrun(), is, "{script}");
+    }
+    let nproc = |script: &str| first(script).flag("--nproc-per-node").map(str::to_owned);
+    assert_eq!(nproc("torchrun --nproc_per_node=8 x").as_deref(), Some("8"));
+    assert_eq!(nproc("torchrun --nproc-per-node 8 x").as_deref(), Some("8"));
+    assert_eq!(nproc("torchrun --nproc-per-node"), None);
+}

@@ -1,0 +1,114 @@
+//! The Dockerfiles that a plan's images are built from.
+
+use camino::{Utf8Path, Utf8PathBuf};
+use jobc_schema::Pointer;
+use jobc_schema::plan::{ImageSource, JobPlan};
+
+use crate::diagnostic::{Diagnostic, Sink, codes};
+use crate::files::Files;
+use crate::source::{Source, SourceId, Sources};
+
+use super::{Request, inspect};
+
+/// Reads the Dockerfiles that a job names, reports their mistakes, and notes base images and variables in the plan.
+///
+/// `job` is the job file's source: the files are shown by paths that begin where its own does.
+pub fn inspect_images(
+    plan: &mut JobPlan,
+    job: SourceId,
+    files: &dyn Files,
+    sources: &mut Sources,
+    sink: &mut Sink,
+) {
+    for image in plan.images.values_mut() {
+        let ImageSource::Dockerfile { path, context, target, args, base, env } = &mut image.source else {
+            continue;
+        };
+        let Some(source) = open(path, job, &image.declared_at, files, sources, sink) else { continue };
+        let request = Request {
+            source,
+            text: sources.get(source).text(),
+            context: Utf8Path::new(context),
+            target: target.as_deref(),
+            args,
+            declared_at: &image.declared_at,
+            files,
+        };
+        if let Some(facts) = inspect(&request, sink) {
+            *base = facts.base;
+            *env = facts.env;
+        }
+    }
+}
+
+/// The source of a Dockerfile: the one that was read for another image or target, else a new one.
+fn open(
+    path: &str,
+    job: SourceId,
+    declared_at: &Pointer,
+    files: &dyn Files,
+    sources: &mut Sources,
+    sink: &mut Sink,
+) -> Option<SourceId> {
+    let shown =
+        sources.get(job).path().parent().map_or_else(Utf8PathBuf::new, Utf8Path::to_path_buf).join(path);
+    if let Some((known, _)) = sources.iter().find(|(id, source)| *id != job && source.path() == shown) {
+        return Some(known);
+    }
+    let at = declared_at.key("dockerfile");
+    let found = match files.read(Utf8Path::new(path)).map(String::from_utf8) {
+        Ok(Ok(text)) => return Some(sources.add(Source::new(shown, text))),
+        Ok(Err(_)) => Diagnostic::error(codes::DOCKERFILE_SYNTAX, format!("`{path}` is not UTF-8 text")),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            Diagnostic::error(codes::DOCKERFILE_MISSING, format!("there is no `{path}` beside the job file"))
+        }
+        Err(error) => {
+            Diagnostic::error(codes::DOCKERFILE_MISSING, format!("`{path}` cannot be read: {}", error.kind()))
+        }
+    };
+    sink.push(found.at(&at, "named here"));
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::files::MemoryFiles;
+
+    #[test]
+    fn facts_land_in_the_plan() {
+        let image = |path: &str| {
+            json!({
+                "source": {"kind": "dockerfile", "path": path, "context": "."}, "reference": "x", "declared_at": "/image"
+            })
+        };
+        let mut plan: JobPlan = serde_json::from_value(json!({
+            "name": "x", "target": {"name": "a", "settings": {"backends": ["dockerfile"]}},
+            "images": {"main": image("docker/Dockerfile"), "same": image("docker/Dockerfile"), "gone": image("Dockerfle")},
+            "roles": [], "stages": [], "gang": "auto", "network": "auto",
+            "totals": {"instances": 0, "cpu_millis": 0, "memory_bytes": 0, "gpus": 0, "gpu_slices": 0}
+        }))
+        .unwrap();
+        let mut sources = Sources::new();
+        let job = sources.add(Source::new("jobs/job.yaml", ""));
+        let files = MemoryFiles::default().with(
+            "docker/Dockerfile",
+            "FROM nvidia/cuda:12.4.1-base-ubuntu22.04\nENV NVIDIA_VISIBLE_DEVICES=all\n",
+        );
+        let mut sink = Sink::new();
+        inspect_images(&mut plan, job, &files, &mut sources, &mut sink);
+        let found: Vec<&str> = sink.diagnostics().iter().map(|d| d.message.as_str()).collect();
+        assert_eq!(found, ["there is no `Dockerfle` beside the job file"]);
+        let paths: Vec<&str> = sources.iter().map(|(_, source)| source.path().as_str()).collect();
+        assert_eq!(paths, ["jobs/job.yaml", "jobs/docker/Dockerfile"]);
+        for name in ["main", "same"] {
+            let ImageSource::Dockerfile { base, env, .. } = &plan.images[name].source else {
+                panic!("changed")
+            };
+            assert_eq!(base.as_deref(), Some("nvidia/cuda:12.4.1-base-ubuntu22.04"));
+            assert_eq!(env["NVIDIA_VISIBLE_DEVICES"], "all");
+        }
+    }
+}

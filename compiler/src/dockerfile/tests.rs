@@ -1,0 +1,179 @@
+//! Dockerfiles, and what is seen in them.
+
+use std::fmt::Write as _;
+
+use camino::Utf8Path;
+use indexmap::IndexMap;
+use jobc_schema::Pointer;
+
+use super::*;
+use crate::diagnostic::Place;
+use crate::files::MemoryFiles;
+use crate::source::{Source, Sources};
+
+fn inspect_with(text: &str, target: Option<&str>, args: &[(&str, &str)]) -> (Option<Facts>, String) {
+    let mut sources = Sources::new();
+    let source = sources.add(Source::new("Dockerfile", text));
+    let args: IndexMap<String, String> = args.iter().map(|&(n, v)| (n.to_owned(), v.to_owned())).collect();
+    let files = MemoryFiles::default().with("app/src/main.py", "").with("app/a b.txt", "");
+    let request = Request {
+        source,
+        text,
+        context: Utf8Path::new("./app"),
+        target,
+        args: &args,
+        declared_at: &Pointer::new("/image"),
+        files: &files,
+    };
+    let mut sink = Sink::new();
+    let facts = inspect(&request, &mut sink);
+    let mut shown = String::new();
+    for found in sink.diagnostics() {
+        let place = match &found.labels[0].place {
+            Place::Span(span) => {
+                let at = sources.get(source).line_column(span.start);
+                format!("{}:{} {:?}", at.line, at.column, sources.slice(*span))
+            }
+            Place::Path { pointer, .. } => pointer.to_string(),
+        };
+        let _ = writeln!(shown, "{:?} {} {place}\n  {}", found.severity, found.code, found.message);
+        for note in &found.notes {
+            let _ = writeln!(shown, "  = {note}");
+        }
+    }
+    (facts, shown)
+}
+
+/// The file, what is found in it, and what it tells.
+fn check(text: &str, target: Option<&str>, args: &[(&str, &str)]) -> String {
+    let (facts, shown) = inspect_with(text, target, args);
+    let facts = facts.map_or("nothing\n".to_owned(), |facts| format!("{facts:#?}\n"));
+    format!("{text}---- target {target:?}, args {args:?}\n{shown}---- {facts}")
+}
+
+#[test]
+fn what_a_file_tells() {
+    insta::assert_snapshot!(check(
+        "# syntax=docker/dockerfile:1\n\
+         ARG CUDA=12.4.1\n\
+         ARG OS=ubuntu22.04\n\
+         FROM nvidia/cuda:${CUDA}-devel-$OS AS build\n\
+         ARG CUDA\n\
+         ENV CUDA_VERSION=${CUDA} PATH=/opt/bin:$PATH\n\
+         WORKDIR /src\n\
+         CMD [\"make\", \"all\"]\n\
+         FROM build AS runtime\n\
+         ARG GREETING=\"hello world\"\n\
+         env nvidia_old style value\n\
+         ENV MESSAGE=\"$GREETING \\$5\" \\\n    SECOND=${CUDA_VERSION%.*}\n\
+         WORKDIR sub\n\
+         EXPOSE 8080 53/udp\n\
+         USER app:app\n\
+         ENTRYPOINT exec python \"main.py\"\n\
+         FROM runtime AS last\n\
+         CMD [\"--help\"]\n",
+        None,
+        &[("OS", "ubuntu24.04")],
+    ));
+}
+
+#[test]
+fn the_stage_asked_for() {
+    let text = "FROM debian:12 AS first\nENV A=1\nFROM alpine:3.20\nENV B=2\nFROM first AS Third\n";
+    let base = |target| inspect_with(text, target, &[]).0.unwrap().base.unwrap();
+    assert_eq!(base(None), "debian:12");
+    assert_eq!(base(Some("first")), "debian:12");
+    assert_eq!(base(Some("1")), "alpine:3.20");
+    assert_eq!(base(Some("third")), "debian:12");
+    assert_eq!(inspect_with(text, Some("3"), &[]).0, None);
+    insta::assert_snapshot!(check(text, Some("frist"), &[]));
+}
+
+#[test]
+fn files_that_cannot_be_read() {
+    let cases = [
+        "FROM a:1\nRUNN pip install x\n",
+        "RUN x\n",
+        "",
+        "# only a comment\n",
+        "ARG A\n",
+        "FROM a:1\nRUN pip install \\\n  numpy\n  scipy\n",
+        "FROM a:1\nCOPY x\n",
+        "FROM a:1 AS x\nFROM b:1 AS x\n",
+        "FROM a:1\nRUN <<EOF\nnever ends\n",
+        "FROM a:1\nSHELL bash\n",
+        "# escape=x\nFROM a:1\n",
+        "FROM\n",
+        "version: 1\nname: not a Dockerfile\n",
+    ];
+    let shown: Vec<String> = cases.into_iter().map(|text| check(text, None, &[])).collect();
+    insta::assert_snapshot!(shown.join("\n"));
+}
+
+#[test]
+fn mistakes_in_a_file() {
+    insta::assert_snapshot!(check(
+        "ARG TAG\n\
+         ARG GLOBAL_TOKEN=abc\n\
+         ARG BASE=python\n\
+         FROM --platform=$BUILDPLATFORM golang AS build\n\
+         COPY --from=later /x /x\n\
+         COPY --from=0 /x /x\n\
+         COPY --from=biuld /x /x\n\
+         FROM $BASE:latest\n\
+         COPY --from=biuld /x /x\n\
+         COPY --from=busybox:1.36 /x /x\n\
+         COPY --from=$BASE /x /x\n\
+         RUN --mount=type=bind,from=nope,target=/y true\n\
+         RUN [\"pip install x\"]\n\
+         COPY src srcs *.txt \"a b.txt\" /app/\n\
+         COPY [\"a b.txt\", \"c d.txt\", \"/app/\"]\n\
+         COPY /src/main.py ../up.txt src/../../x /app/\n\
+         COPY <<EOF /etc/x\nhello\nEOF\n\
+         ADD https://example.com/x.bin https://example.com/r.git /x/\n\
+         ADD --checksum=sha256:00 https://example.com/x.bin /x/\n\
+         ENV API_TOKEN=abc TOKEN_FILE=/run/x MY_KEY=$OTHER EMPTY_PASSWORD= SSH_PUBLIC_KEY=abc MONKEY=1\n\
+         ARG DB_PASSWORD=hunter2\n\
+         ARG DB_SECRET\n\
+         FROM x/$TAG AS later\n\
+         FROM x/$TAGG\n\
+         FROM scratch\n\
+         FROM a@sha256:00\n",
+        None,
+        &[("TAGS", "1"), ("http_proxy", "http://proxy"), ("DB_SECRET", "x")],
+    ));
+}
+
+#[test]
+fn what_builders_accept_is_accepted() {
+    let text = "\u{feff}# escape=`\r\n\
+                FROM a:1 as x\r\n\
+                RUN echo one `\r\n  # a comment inside\r\n  && echo two\r\n\
+                RUN python3 <<EOF\r\nimport os\r\nFROMM nowhere\r\nEOF\r\n\
+                RUN --mount=type=cache,target=/a --mount=type=secret,id=b <<A cat - <<B\r\n1\r\nA\r\n2 $X\r\nB\r\n\
+                HEALTHCHECK --interval=5s CMD curl localhost\r\n\
+                ONBUILD RUN make\r\n\
+                STOPSIGNAL SIGTERM\r\n\
+                VOLUME [\"/data\"]\r\n\
+                LABEL a=b \"c d\"='e'\r\n\
+                COPY --link --chmod=755 src /src\r\n\
+                USER last";
+    let (facts, shown) = inspect_with(text, None, &[]);
+    assert_eq!(shown, "");
+    let facts = facts.unwrap();
+    assert_eq!((facts.base.as_deref(), facts.user.as_deref()), (Some("a:1"), Some("last")));
+}
+
+#[test]
+fn places_are_right_behind_a_byte_order_mark() {
+    let (_, shown) = inspect_with("\u{feff}FROM python\n", None, &[]);
+    assert!(shown.contains(r#"1:7 "python""#), "{shown}");
+}
+
+proptest::proptest! {
+    /// No text makes the reader panic, and every place lies within the text.
+    #[test]
+    fn any_text_is_answered(text in r#"(FROM a|RUN |COPY |ENV |ARG |<<EOF|EOF|[ \\\n"'$\{\}:=<\[\]a-c名\t-]){0,40}"#) {
+        let _ = inspect_with(&text, Some("x"), &[("A", "1")]);
+    }
+}

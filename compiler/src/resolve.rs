@@ -1,0 +1,188 @@
+//! Pass 3: a typed job to the plan, with every default filled in and every name looked up.
+//!
+//! What depends on the job alone is decided here, once, for all backends: the order of roles, ranks, GPU and port
+//! numbers, the rendezvous variables. What only a place knows (addresses, the instance's number) becomes a hole in
+//! a [`Text`](jobc_schema::plan::Text). Nothing here grows with the number of instances.
+
+mod command;
+mod completion;
+mod distributed;
+mod env;
+mod files;
+mod gpu;
+mod graph;
+mod image_build;
+mod images;
+mod job_json;
+mod launch;
+mod openpai_env;
+mod ports;
+mod provided;
+mod ready;
+mod rendezvous;
+mod resources;
+mod scope;
+mod secrets;
+mod text;
+mod totals;
+mod volume_source;
+mod volumes;
+
+use std::sync::Arc;
+
+use indexmap::IndexMap;
+use jobc_schema::Job;
+use jobc_schema::Pointer;
+use jobc_schema::job::{Gang, GangWord};
+use jobc_schema::plan::{GangPlan, JobPlan, RolePlan, TargetPlan};
+use jobc_schema::role::Role;
+
+use crate::diagnostic::{Diagnostic, Sink, codes};
+use crate::expand::Variant;
+use crate::expression::Engine;
+use crate::files::Files;
+
+use distributed::Rendezvous;
+use graph::Graph;
+use scope::{RoleFacts, RoleTable};
+
+pub use provided::{LISTED_INSTANCES, LISTED_ROLES};
+
+/// What the parts of the pass share.
+struct Context<'a> {
+    job: &'a Job,
+    variant: &'a Variant,
+    /// The job's name, with the variant's number.
+    name: String,
+    engine: Engine,
+    /// Instances and GPUs of every role.
+    table: Arc<RoleTable>,
+    files: &'a dyn Files,
+}
+
+/// Decides a job: fills in defaults, looks up names, and works out graph, ranks, ports and GPUs.
+///
+/// The result is `None` where anything was wrong; all of it is in the sink.
+pub fn resolve(
+    job: &Job,
+    variant: &Variant,
+    target: &TargetPlan,
+    files: &dyn Files,
+    sink: &mut Sink,
+) -> Option<JobPlan> {
+    let errors = sink.error_count();
+    let table = Arc::new(scope::role_table(job));
+    let name = variant.job_name(&job.name);
+    let context = Context { job, variant, name, engine: Engine::new(), table, files };
+    let graph = graph::resolve_graph(&context, sink);
+    let rendezvous = distributed::resolve_distributed(&context, sink);
+    let gang = resolve_gang(&context, &graph, rendezvous.as_ref(), sink);
+    let volumes = volumes::resolve_volumes(&context, sink);
+    let (images, image_of) = images::resolve_images(&context, sink);
+    let gpus = gpu::number_gpus(&context, &graph);
+    let ports = ports::resolve_ports(&context, rendezvous.as_ref(), sink);
+    let secrets = secrets::resolve_secrets(&context);
+    let registries = secrets::resolve_registries(&context, sink);
+    let base = scope::shared_names(&context, rendezvous.as_ref());
+    let mut roles = Vec::with_capacity(job.roles.len());
+    for (number, (name, role)) in job.roles.iter().enumerate() {
+        let mounts = volumes::resolve_mounts(&context, name, role, sink);
+        let scope = scope::RoleScope::new(&context, &base, number, &ports[number], &mounts);
+        let texts = text::Texts::new(&context, &scope);
+        let at = Pointer::ROOT.keys(["roles", name]);
+        let plan = RolePlan {
+            name: name.clone(),
+            instances: context.table[name].instances,
+            parallel: role.parallel,
+            image: image_of[number].clone().unwrap_or_default(),
+            command: command::resolve_command(&texts, role, &at, sink),
+            launch: rendezvous.as_ref().map(|r| r.launch(name)).unwrap_or_default(),
+            env: env::resolve_env(&context, &texts, role, &at, sink),
+            provided_env: IndexMap::new(),
+            workdir: command::resolve_workdir(&texts, role, &at, sink),
+            user: role.user.clone(),
+            labels: role.labels.clone(),
+            resources: resources::resolve_resources(role, gpus[number], &at, sink),
+            ports: ports[number].clone(),
+            needs: graph.needs[number].clone(),
+            ready: ready::resolve_ready(&texts, role, &scope, &at, sink),
+            completion: completion::resolve_completion(&context, name, role, &at, sink),
+            retry: completion::resolve_retry(
+                &context,
+                role,
+                rendezvous.as_ref().is_some_and(|r| r.has(name)),
+            ),
+            timeout_seconds: role.timeout.map(|t| t.0),
+            grace_period_seconds: role.grace_period.or(job.grace_period).map_or(30, |t| t.0),
+            files: files::resolve_files(&context, &texts, role, &mounts, &at, sink),
+            mounts,
+            provided_files: vec![],
+            security: role.security.clone().unwrap_or_default(),
+        };
+        roles.push(plan);
+    }
+    if sink.error_count() > errors {
+        return None;
+    }
+    let totals = totals::add_up(&roles);
+    let mut plan = JobPlan {
+        name: context.name.clone(),
+        description: job.description.clone(),
+        matrix: variant.matrix.clone(),
+        max_parallel: variant.max_parallel,
+        params: variant.params.clone(),
+        target: target.clone(),
+        images,
+        volumes,
+        secrets,
+        registries,
+        roles,
+        stages: graph.stages,
+        distributed: rendezvous.map(|r| r.plan),
+        gang,
+        network: job.network,
+        timeout_seconds: job.timeout.map(|t| t.0),
+        compat: job.compat.clone(),
+        totals,
+    };
+    provided::provide(&mut plan);
+    Some(plan)
+}
+
+impl Context<'_> {
+    /// The role of that name with its facts.
+    fn role(&self, name: &str) -> Option<(&Role, RoleFacts)> {
+        Some((self.job.roles.get(name)?, *self.table.get(name)?))
+    }
+}
+
+fn resolve_gang(
+    context: &Context<'_>,
+    graph: &Graph,
+    rendezvous: Option<&Rendezvous>,
+    sink: &mut Sink,
+) -> GangPlan {
+    let gang = match &context.job.gang {
+        None | Some(Gang::Word(GangWord::Auto)) => GangPlan::Auto,
+        Some(Gang::Word(GangWord::Required)) => GangPlan::Required,
+        Some(Gang::Word(GangWord::None)) => GangPlan::None,
+        Some(Gang::Min(gang)) => GangPlan::Min(gang.min),
+    };
+    let total: u64 = context.table.values().map(|facts| u64::from(facts.instances)).sum();
+    if let GangPlan::Min(min) = gang
+        && u64::from(min) > total
+    {
+        sink.push(
+            Diagnostic::error(codes::GANG_MIN, format!("the gang of {min} is larger than the job"))
+                .at(&Pointer::ROOT.keys(["gang", "min"]), format!("the job has {total} instances"))
+                .note("write a number of instances that the job has, or `gang: required` for all"),
+        );
+    }
+    if let Some(rendezvous) = rendezvous {
+        graph::report_deadlocks(context, graph, rendezvous, gang, sink);
+    }
+    gang
+}
+
+#[cfg(test)]
+mod tests;

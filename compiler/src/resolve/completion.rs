@@ -1,0 +1,67 @@
+//! When a role ends the job, and what is tried again.
+
+use jobc_schema::Pointer;
+use jobc_schema::plan::{CompletionPlan, RetryPlan};
+use jobc_schema::role::{RetryScope, Role, Threshold, ThresholdWord};
+
+use super::Context;
+use crate::diagnostic::{Diagnostic, Sink, codes};
+
+/// The thresholds of a role: never by success and at the first failure unless written.
+pub(super) fn resolve_completion(
+    context: &Context<'_>,
+    name: &str,
+    role: &Role,
+    at: &Pointer,
+    sink: &mut Sink,
+) -> CompletionPlan {
+    let instances = context.table[name].instances;
+    let at = at.key("completion");
+    let mut threshold = |written: Option<Threshold>, key: &str, usual: Option<u32>, done: &str| match written
+    {
+        None => usual,
+        Some(Threshold::Word(ThresholdWord::None)) => None,
+        Some(Threshold::Word(ThresholdWord::All)) => Some(instances),
+        Some(Threshold::Count(count)) => {
+            if count > instances {
+                sink.push(
+                    Diagnostic::error(
+                        codes::COMPLETION,
+                        format!("{count} instances of `{name}` can never have {done}"),
+                    )
+                    .at(&at.key(key), format!("the role has {instances}"))
+                    .note(if key == "min_succeeded" {
+                        "write `all`, or a smaller number"
+                    } else {
+                        "write `none`, or a smaller number"
+                    }),
+                );
+            }
+            Some(count)
+        }
+    };
+    let spec = role.completion.clone().unwrap_or_default();
+    CompletionPlan {
+        min_succeeded: threshold(spec.min_succeeded, "min_succeeded", None, "succeeded"),
+        min_failed: threshold(spec.min_failed, "min_failed", Some(1), "failed"),
+    }
+}
+
+/// What is tried again: the role's own rule, else the job's, else nothing.
+///
+/// For a member of a rendezvous one attempt covers the whole job, because restarting one rank is of no use.
+pub(super) fn resolve_retry(context: &Context<'_>, role: &Role, member: bool) -> RetryPlan {
+    let usual = if member { RetryScope::Job } else { RetryScope::Task };
+    let Some(retry) = role.retry.as_ref().or(context.job.retry.as_ref()) else {
+        return RetryPlan { max: 0, scope: usual, on_exit_codes: vec![], backoff_seconds: None };
+    };
+    let mut on_exit_codes = retry.on_exit_codes.clone();
+    on_exit_codes.sort_unstable();
+    on_exit_codes.dedup();
+    RetryPlan {
+        max: retry.max,
+        scope: retry.scope.unwrap_or(usual),
+        on_exit_codes,
+        backoff_seconds: retry.backoff.map(|t| t.0),
+    }
+}

@@ -1,0 +1,299 @@
+//! The rendezvous: who takes part, in which order, with how many processes.
+
+use jobc_schema::Pointer;
+use jobc_schema::distributed::{Distributed, Framework, MemberPart, Members, Ssh};
+use jobc_schema::plan::{DistributedPlan, Launch, MemberPlan, SshPlan};
+
+use super::{Context, launch};
+use crate::diagnostic::{Diagnostic, Sink, codes};
+use crate::suggest;
+
+/// The label of the port that members meet at.
+pub(super) const RENDEZVOUS: &str = "rendezvous";
+
+/// A decided rendezvous.
+pub(super) struct Rendezvous {
+    pub(super) plan: DistributedPlan,
+    /// Whether the user chose the port.
+    pub(super) port_written: bool,
+    /// Who runs the command.
+    launch: launch::Launchers,
+}
+
+impl Rendezvous {
+    /// Whether a role takes part.
+    pub(super) fn has(&self, role: &str) -> bool {
+        self.plan.members.iter().any(|member| member.role == role)
+    }
+
+    /// Which of a role's instances run the command.
+    pub(super) fn launch(&self, role: &str) -> Launch {
+        self.launch.of(role)
+    }
+
+    /// Whether a member listens at the rendezvous port: the first one, with TensorFlow all of the cluster, with MPI
+    /// none unless the user gave a port.
+    pub(super) fn listens(&self, role: &str) -> bool {
+        let Some(member) = self.plan.members.iter().find(|member| member.role == role) else { return false };
+        match self.plan.framework {
+            Framework::Tensorflow => member.part != MemberPart::Evaluator,
+            Framework::Mpi | Framework::Horovod => self.port_written && member.first_rank == Some(0),
+            _ => member.first_rank == Some(0),
+        }
+    }
+}
+
+/// The port a framework uses unless told otherwise.
+///
+/// torchrun's and PyTorch's is 29500, TensorFlow's examples use 2222, JAX's own 1234; MPI goes by ssh.
+fn usual_port(framework: Framework, ssh: Option<&SshPlan>) -> u16 {
+    match framework {
+        Framework::Torchrun | Framework::Ddp | Framework::Deepspeed => 29500,
+        Framework::Tensorflow => 2222,
+        Framework::Jax => 1234,
+        Framework::Mpi | Framework::Horovod => ssh.map_or(22, |ssh| ssh.port),
+    }
+}
+
+/// Whether the framework itself starts one process on each instance, whatever the number of GPUs.
+fn is_one_process(framework: Framework) -> bool {
+    matches!(framework, Framework::Ddp | Framework::Tensorflow | Framework::Jax)
+}
+
+/// Decides the rendezvous of a job.
+pub(super) fn resolve_distributed(context: &Context<'_>, sink: &mut Sink) -> Option<Rendezvous> {
+    let spec = context.job.distributed.as_ref()?;
+    let root = Pointer::ROOT.key("distributed");
+    let mut named = name_members(context, spec, &root.key("roles"), sink);
+    check_parts(context, spec.framework, &named, sink);
+    // Chief first, then workers as they are listed; those outside the rank space behind them.
+    named.sort_by_key(|(_, part, _)| match part {
+        MemberPart::Chief => 0,
+        MemberPart::Worker => 1,
+        MemberPart::Ps => 2,
+        MemberPart::Evaluator => 3,
+        MemberPart::Launcher => 4,
+    });
+    if let Some(processes) = spec.processes_per_instance.filter(|&n| n > 1 && is_one_process(spec.framework))
+    {
+        let name = framework_name(spec.framework);
+        sink.push(
+            Diagnostic::error(
+                codes::PROCESSES,
+                format!("`{name}` starts one process on each instance, not {processes}"),
+            )
+            .at(&root.key("processes_per_instance"), "")
+            .note(match spec.framework {
+                Framework::Ddp => "`framework: torchrun` starts one for each GPU",
+                _ => "its one process uses all GPUs of the instance; remove the line",
+            }),
+        );
+    }
+    let (mut rank, mut world) = (0_u64, 0_u64);
+    let mut members = Vec::with_capacity(named.len());
+    for (role, part, _) in &named {
+        let Some((_, facts)) = context.role(role) else { continue };
+        let ranked = matches!(part, MemberPart::Chief | MemberPart::Worker);
+        let processes = match spec.processes_per_instance {
+            _ if !ranked || is_one_process(spec.framework) => 1,
+            Some(written) => written,
+            None => facts.gpus.max(1),
+        };
+        let first_rank = ranked.then(|| clamp(rank));
+        if ranked {
+            rank += u64::from(facts.instances);
+            world += u64::from(facts.instances) * u64::from(processes);
+        }
+        members.push(MemberPlan { role: role.clone(), part: *part, first_rank, processes });
+    }
+    if rank == 0 {
+        if !named.is_empty() {
+            sink.push(
+                Diagnostic::error(codes::MEMBER_PART, "the rendezvous has no worker")
+                    .at(&root.key("roles"), "")
+                    .note("name at least one role that is a `worker` or the `chief`"),
+            );
+        }
+        return None;
+    }
+    let launch = launch::resolve_launch(context, spec, &members, sink);
+    let ssh = resolve_ssh(spec, &launch);
+    launch::check_commands(context, &members, &launch, ssh.is_some(), sink);
+    let own = members.iter().find(|m| m.first_rank == Some(0)).and_then(|m| own_port(context, &m.role));
+    if let (Some(written), Some(own)) = (spec.port, own)
+        && written != own
+    {
+        sink.push(
+            Diagnostic::error(codes::RENDEZVOUS_PORT, "the rendezvous port is given twice")
+                .at(&root.key("port"), format!("{written} here"))
+                .at(
+                    &Pointer::ROOT.keys(["roles", &members[0].role, "resources", "ports", RENDEZVOUS]),
+                    format!("{own} here"),
+                )
+                .note("remove one of them"),
+        );
+    }
+    let port = spec.port.or(own).unwrap_or_else(|| usual_port(spec.framework, ssh.as_ref()));
+    let plan = DistributedPlan {
+        framework: spec.framework,
+        members,
+        instances: clamp(rank),
+        world_size: clamp(world),
+        port,
+        ssh,
+    };
+    Some(Rendezvous { plan, port_written: spec.port.is_some(), launch })
+}
+
+/// The number of a role's own port with the rendezvous label, where it is written.
+fn own_port(context: &Context<'_>, role: &str) -> Option<u16> {
+    use jobc_schema::resources::{Port, PortNumber};
+    match context.job.roles.get(role)?.resources.as_ref()?.ports.get(RENDEZVOUS)? {
+        Port::Number(number) => Some(*number),
+        Port::Rules(rules) => match rules.port {
+            Some(PortNumber::Number(number)) => Some(number),
+            _ => None,
+        },
+        Port::Auto(_) => None,
+    }
+}
+
+type Named = Vec<(String, MemberPart, Pointer)>;
+
+fn name_members(context: &Context<'_>, spec: &Distributed, at: &Pointer, sink: &mut Sink) -> Named {
+    let listed: Named = match &spec.roles {
+        Members::Names(names) => names
+            .iter()
+            .enumerate()
+            .map(|(number, role)| (role.clone(), usual_part(spec.framework, role), at.index(number)))
+            .collect(),
+        Members::Parts(parts) => {
+            parts.iter().map(|(role, part)| (role.clone(), *part, at.key(role))).collect()
+        }
+    };
+    let mut named = Named::new();
+    for (role, part, place) in listed {
+        if !context.table.contains_key(&role) {
+            let diagnostic = Diagnostic::error(codes::MEMBER_UNKNOWN, format!("there is no role `{role}`"));
+            let roles = || context.table.keys().map(String::as_str);
+            sink.push(match suggest::nearest(&role, roles()) {
+                Some(near) => diagnostic.at_key(&place, format!("did you mean `{near}`?")),
+                None => {
+                    diagnostic.at_key(&place, "").note(format!("the roles are {}", suggest::list(roles())))
+                }
+            });
+        } else if named.iter().any(|(other, ..)| *other == role) {
+            sink.push(
+                Diagnostic::error(codes::MEMBER_UNKNOWN, format!("`{role}` is listed twice"))
+                    .at(&place, "")
+                    .note("a role takes part once, with all of its instances"),
+            );
+        } else {
+            named.push((role, part, place));
+        }
+    }
+    named
+}
+
+/// The part a role plays that is only listed: by its name where the framework tells parts apart.
+fn usual_part(framework: Framework, role: &str) -> MemberPart {
+    match (framework, role) {
+        (Framework::Tensorflow, "chief") => MemberPart::Chief,
+        (Framework::Tensorflow, "ps") => MemberPart::Ps,
+        (Framework::Tensorflow, "evaluator") => MemberPart::Evaluator,
+        (Framework::Mpi | Framework::Horovod | Framework::Deepspeed, "launcher") => MemberPart::Launcher,
+        _ => MemberPart::Worker,
+    }
+}
+
+fn check_parts(context: &Context<'_>, framework: Framework, named: &Named, sink: &mut Sink) {
+    let allowed: &[MemberPart] = match framework {
+        Framework::Tensorflow => {
+            &[MemberPart::Chief, MemberPart::Worker, MemberPart::Ps, MemberPart::Evaluator]
+        }
+        Framework::Mpi | Framework::Horovod | Framework::Deepspeed => {
+            &[MemberPart::Chief, MemberPart::Worker, MemberPart::Launcher]
+        }
+        Framework::Torchrun | Framework::Ddp | Framework::Jax => &[MemberPart::Chief, MemberPart::Worker],
+    };
+    for (role, part, at) in named {
+        if !allowed.contains(part) {
+            let message = format!("`{}` has no `{}`", framework_name(framework), part_name(*part));
+            sink.push(
+                Diagnostic::error(codes::MEMBER_PART, message)
+                    .at(at, format!("the part of `{role}`"))
+                    .note(format!("its parts are {}", suggest::list(allowed.iter().map(|p| part_name(*p))))),
+            );
+        }
+    }
+    for single in [MemberPart::Chief, MemberPart::Launcher] {
+        let all: Vec<_> = named.iter().filter(|(_, part, _)| *part == single).collect();
+        let name = part_name(single);
+        if let [(_, _, first), (_, _, second), ..] = &all[..] {
+            sink.push(
+                Diagnostic::error(codes::MEMBER_PART, format!("there are two roles that are `{name}`"))
+                    .at_key(second, "the second")
+                    .at_key(first, "the first")
+                    .note("one role can be it; make the others `worker`"),
+            );
+        }
+        let count = |role: &str| context.table.get(role).map_or(1, |facts| facts.instances);
+        if let [(role, _, at)] = &all[..]
+            && count(role) > 1
+            && (single == MemberPart::Launcher || framework == Framework::Tensorflow)
+        {
+            sink.push(
+                Diagnostic::error(codes::MEMBER_PART, format!("the `{name}` has {} instances", count(role)))
+                    .at_key(at, "")
+                    .at(&Pointer::ROOT.keys(["roles", role, "instances"]), "written here")
+                    .note(format!(
+                        "there is one {name}: write `instances: 1`, and make the others a `worker` role"
+                    )),
+            );
+        }
+    }
+}
+
+fn resolve_ssh(spec: &Distributed, launch: &launch::Launchers) -> Option<SshPlan> {
+    let usual = || SshPlan { port: 22, user: "root".to_owned() };
+    match &spec.ssh {
+        Some(Ssh::Switch(on)) => on.then(usual),
+        Some(Ssh::Rules(rules)) => Some(SshPlan {
+            port: rules.port.unwrap_or(22),
+            user: rules.user.clone().unwrap_or_else(|| "root".to_owned()),
+        }),
+        None => match spec.framework {
+            Framework::Mpi | Framework::Horovod => Some(usual()),
+            Framework::Deepspeed if !launch.is_all() => Some(usual()),
+            _ => None,
+        },
+    }
+}
+
+/// The framework as it is written.
+pub(super) fn framework_name(framework: Framework) -> &'static str {
+    match framework {
+        Framework::Torchrun => "torchrun",
+        Framework::Ddp => "ddp",
+        Framework::Tensorflow => "tensorflow",
+        Framework::Horovod => "horovod",
+        Framework::Mpi => "mpi",
+        Framework::Deepspeed => "deepspeed",
+        Framework::Jax => "jax",
+    }
+}
+
+/// The part as it is written.
+pub(super) fn part_name(part: MemberPart) -> &'static str {
+    match part {
+        MemberPart::Chief => "chief",
+        MemberPart::Worker => "worker",
+        MemberPart::Ps => "ps",
+        MemberPart::Evaluator => "evaluator",
+        MemberPart::Launcher => "launcher",
+    }
+}
+
+fn clamp(number: u64) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}

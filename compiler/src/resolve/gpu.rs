@@ -1,0 +1,188 @@
+//! GPUs: what an instance asks for, and the logical number of its first one.
+
+use std::collections::BTreeMap;
+
+use jobc_schema::Pointer;
+use jobc_schema::gpu::{DriverCapability, Gpu, GpuRules, OneOrMany, Share, Vendor};
+use jobc_schema::plan::{GpuPlan, SharePlan};
+
+use super::Context;
+use super::graph::Graph;
+use crate::diagnostic::{Diagnostic, Sink, codes};
+
+/// Above so many roles with GPUs they are simply numbered one after the other.
+const COMPARED_ROLES: usize = 64;
+
+/// What is used of the driver unless written; what NVIDIA's runtime takes for granted too.
+const USUAL: [DriverCapability; 2] = [DriverCapability::Compute, DriverCapability::Utility];
+
+/// The GPUs of an instance whose role's first is `first`.
+pub(super) fn resolve_gpu(gpu: &Gpu, first: u32, at: &Pointer, sink: &mut Sink) -> GpuPlan {
+    match gpu {
+        Gpu::Count(count) => {
+            GpuPlan { count: *count, first, capabilities: usual(*count), ..GpuPlan::default() }
+        }
+        Gpu::Rules(rules) => {
+            let count = rules.count.unwrap_or(1);
+            if count == 0 {
+                report_rules_for_none(rules, at, sink);
+            }
+            let capabilities =
+                if rules.capabilities.is_empty() { usual(count) } else { rules.capabilities.clone() };
+            GpuPlan {
+                count,
+                first,
+                vendor: rules.vendor,
+                models: match &rules.model {
+                    None => vec![],
+                    Some(OneOrMany::One(model)) => vec![model.clone()],
+                    Some(OneOrMany::Many(models)) => models.clone(),
+                },
+                memory_bytes: rules.memory.map(|bytes| bytes.0),
+                compute_capability: rules.compute_capability.clone(),
+                cuda: rules.cuda.clone(),
+                driver: rules.driver.clone(),
+                capabilities,
+                share: rules.share.as_ref().map(|share| resolve_share(share, &at.key("share"), sink)),
+            }
+        }
+    }
+}
+
+fn usual(count: u32) -> Vec<DriverCapability> {
+    if count == 0 { vec![] } else { USUAL.to_vec() }
+}
+
+fn report_rules_for_none(rules: &GpuRules, at: &Pointer, sink: &mut Sink) {
+    let written = [
+        ("model", rules.model.is_some()),
+        ("memory", rules.memory.is_some()),
+        ("compute_capability", rules.compute_capability.is_some()),
+        ("cuda", rules.cuda.is_some()),
+        ("driver", rules.driver.is_some()),
+        ("capabilities", !rules.capabilities.is_empty()),
+        ("share", rules.share.is_some()),
+    ];
+    if let Some((key, _)) = written.iter().find(|(_, written)| *written) {
+        sink.push(
+            Diagnostic::error(codes::GPU_RULES, format!("`{key}` is about GPUs, but `count` is 0"))
+                .at_key(&at.key(key), "")
+                .at(&at.key("count"), "no GPU")
+                .note("write `gpu: 0` to hide all GPUs, or a `count` above 0"),
+        );
+    }
+}
+
+fn resolve_share(share: &Share, at: &Pointer, sink: &mut Sink) -> SharePlan {
+    for (key, written) in [("memory", share.memory.is_some()), ("cores", share.cores.is_some())] {
+        if share.profile.is_some() && written {
+            sink.push(
+                Diagnostic::error(codes::GPU_RULES, format!("`profile` and `{key}` exclude each other"))
+                    .at_key(&at.key(key), "")
+                    .at_key(&at.key("profile"), "a MIG profile fixes both memory and cores")
+                    .note(format!("remove `{key}`, or remove `profile` and say how much")),
+            );
+        }
+    }
+    if share.profile.is_none() && share.memory.is_none() && share.cores.is_none() {
+        sink.push(
+            Diagnostic::error(codes::GPU_RULES, "`share` does not say how large a slice is")
+                .at_key(at, "")
+                .note("write for example `share: {memory: 8GiB}`, `share: {cores: 30}` or `share: {profile: 1g.10gb}`"),
+        );
+    }
+    SharePlan {
+        memory_bytes: share.memory.map(|bytes| bytes.0),
+        cores_percent: share.cores,
+        profile: share.profile.clone(),
+        isolation: share.isolation,
+        same_card: share.same_card,
+    }
+}
+
+/// GPUs that are counted apart: by vendor, and slices apart from whole ones.
+type Pool = (Vendor, bool);
+
+struct Placed {
+    role: usize,
+    first: u64,
+    end: u64,
+}
+
+/// The logical number of the first GPU of every role, by its number.
+///
+/// Tasks that may run at the same time have different GPUs. A role may have those of roles that have ended before it
+/// starts: it needs them, straight or by way of others, all to have succeeded.
+pub(super) fn number_gpus(context: &Context<'_>, graph: &Graph) -> Vec<u32> {
+    let job = context.job;
+    let mut first = vec![0_u32; job.roles.len()];
+    let gpu =
+        |number: usize| job.roles[number].resources.as_ref().and_then(|resources| resources.gpu.as_ref());
+    let users =
+        (0..first.len()).filter(|&number| gpu(number).is_some() && context.table[number].gpus > 0).count();
+    let compare = users <= COMPARED_ROLES;
+    let ended = if compare { ended_before(context, graph) } else { BTreeMap::new() };
+    let mut pools: BTreeMap<Pool, Vec<Placed>> = BTreeMap::new();
+    for &role in &graph.order {
+        let Some(gpu) = gpu(role) else { continue };
+        let facts = context.table[role];
+        let size = u64::from(facts.instances) * u64::from(facts.gpus);
+        if size == 0 {
+            continue;
+        }
+        let pool = match gpu {
+            Gpu::Count(_) => (Vendor::Nvidia, false),
+            Gpu::Rules(rules) => (rules.vendor, rules.share.is_some()),
+        };
+        let placed = pools.entry(pool).or_default();
+        let start = if compare {
+            lowest(placed, size, |other| ended.get(&role).is_some_and(|before| before.contains(&other)))
+        } else {
+            placed.last().map_or(0, |last| last.end)
+        };
+        first[role] = u32::try_from(start).unwrap_or(u32::MAX);
+        placed.push(Placed { role, first: start, end: start + size });
+    }
+    first
+}
+
+/// The lowest start of `size` numbers that no role uses that has not ended.
+fn lowest(placed: &[Placed], size: u64, has_ended: impl Fn(usize) -> bool) -> u64 {
+    let mut taken: Vec<(u64, u64)> =
+        placed.iter().filter(|other| !has_ended(other.role)).map(|other| (other.first, other.end)).collect();
+    taken.sort_unstable();
+    let mut start = 0;
+    for (first, end) in taken {
+        if start + size <= first {
+            break;
+        }
+        start = start.max(end);
+    }
+    start
+}
+
+/// For each role with GPUs, the roles with GPUs that have ended when it starts.
+///
+/// The sets hold at most [`COMPARED_ROLES`] entries each, so this stays linear in the number of roles.
+fn ended_before(context: &Context<'_>, graph: &Graph) -> BTreeMap<usize, Vec<usize>> {
+    let mut sets: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for &role in &graph.order {
+        let mut before: Vec<usize> = Vec::new();
+        for (other, min) in graph.finished_before(role) {
+            // Where only some instances must have succeeded, the others may still run.
+            if min < context.table[other].instances {
+                continue;
+            }
+            before.extend(sets.get(&other).into_iter().flatten());
+            if context.table[other].gpus > 0 {
+                before.push(other);
+            }
+        }
+        before.sort_unstable();
+        before.dedup();
+        if !before.is_empty() {
+            sets.insert(role, before);
+        }
+    }
+    sets
+}

@@ -1,0 +1,255 @@
+//! The order of roles: what each needs, cycles, layers, and orders in which nothing could ever run.
+
+use indexmap::IndexMap;
+use jobc_schema::Pointer;
+use jobc_schema::distributed::MemberPart;
+use jobc_schema::plan::{GangPlan, NeedPlan};
+use jobc_schema::role::{Need, NeedState, Needs};
+
+use super::Context;
+use super::distributed::Rendezvous;
+use crate::diagnostic::{Diagnostic, Sink, codes};
+use crate::suggest;
+
+/// The order of the roles.
+#[derive(Debug, Default)]
+pub(super) struct Graph {
+    /// What each role needs, by its number.
+    pub(super) needs: Vec<Vec<NeedPlan>>,
+    /// The same by number, with where it is written.
+    edges: Vec<Vec<Edge>>,
+    /// The numbers of all roles, each behind those it needs.
+    pub(super) order: Vec<usize>,
+    /// The names in layers.
+    pub(super) stages: Vec<Vec<String>>,
+}
+
+#[derive(Clone, Debug)]
+struct Edge {
+    to: usize,
+    state: NeedState,
+    at: Pointer,
+}
+
+/// Looks up what every role needs, and puts the roles in order.
+pub(super) fn resolve_graph(context: &Context<'_>, sink: &mut Sink) -> Graph {
+    let mut graph = Graph::default();
+    for (number, name) in context.job.roles.keys().enumerate() {
+        let (plans, edges) = resolve_needs(context, number, name, sink);
+        graph.needs.push(plans);
+        graph.edges.push(edges);
+    }
+    put_in_order(context, &mut graph, sink);
+    graph
+}
+
+impl Graph {
+    /// The numbers of the roles whose tasks have all ended when this role starts, given those of the roles it needs.
+    pub(super) fn finished_before<'a>(&'a self, number: usize) -> impl Iterator<Item = (usize, u32)> + 'a {
+        let edges = self.edges[number].iter().zip(&self.needs[number]);
+        edges.filter(|(edge, _)| edge.state == NeedState::Succeeded).map(|(edge, plan)| (edge.to, plan.min))
+    }
+}
+
+fn resolve_needs(
+    context: &Context<'_>,
+    number: usize,
+    name: &str,
+    sink: &mut Sink,
+) -> (Vec<NeedPlan>, Vec<Edge>) {
+    let root = Pointer::ROOT.keys(["roles", name, "needs"]);
+    let wanted: Vec<(&str, Need, Pointer)> = match &context.job.roles[number].needs {
+        None => vec![],
+        Some(Needs::Names(names)) => {
+            let state = Need::State(NeedState::Succeeded);
+            names.iter().enumerate().map(|(i, other)| (other.as_str(), state, root.index(i))).collect()
+        }
+        Some(Needs::States(states)) => {
+            states.iter().map(|(other, need)| (other.as_str(), *need, root.key(other))).collect()
+        }
+    };
+    let mut found: IndexMap<usize, (NeedPlan, Edge)> = IndexMap::new();
+    for (other, need, at) in wanted {
+        if other == name {
+            sink.push(
+                Diagnostic::error(codes::NEED_CYCLE, format!("`{name}` needs itself"))
+                    .at_key(&at, "")
+                    .note("a role cannot wait for itself; remove the line"),
+            );
+            continue;
+        }
+        let Some((to, _, facts)) = context.table.get_full(other) else {
+            let diagnostic = Diagnostic::error(codes::NEED_UNKNOWN, format!("there is no role `{other}`"));
+            let near = suggest::nearest(other, context.table.keys().map(String::as_str));
+            sink.push(match near {
+                Some(near) => diagnostic.at_key(&at, format!("did you mean `{near}`?")),
+                None => diagnostic.at_key(&at, "").note(format!(
+                    "the roles are {}",
+                    suggest::list(context.table.keys().map(String::as_str))
+                )),
+            });
+            continue;
+        };
+        let (state, min) = match need {
+            Need::State(state) => (state, facts.instances),
+            Need::Min(min) => (min.state, min.min.unwrap_or(facts.instances)),
+        };
+        if min > facts.instances {
+            sink.push(
+                Diagnostic::error(
+                    codes::NEED_MIN,
+                    format!("`{name}` waits for {min} instances of `{other}`, which has {}", facts.instances),
+                )
+                .at(&at.key("min"), "")
+                .note("leave `min` out to wait for all"),
+            );
+        }
+        if state == NeedState::Ready && context.job.roles[to].ready.is_none() {
+            sink.push(
+                Diagnostic::error(codes::NEED_READY, format!("`{other}` does not say when it is ready"))
+                    .at_key(&at, format!("`{name}` waits until it is"))
+                    .at_key(&Pointer::ROOT.keys(["roles", other]), "give this role a `ready`")
+                    .note("as in `ready: {port: http}`; or wait for `started`"),
+            );
+        }
+        let plan = NeedPlan { role: other.to_owned(), state, min };
+        found.entry(to).or_insert((plan, Edge { to, state, at }));
+    }
+    found.into_values().unzip()
+}
+
+/// Kahn's way: a role is placed when all it needs are; what is left over holds cycles.
+fn put_in_order(context: &Context<'_>, graph: &mut Graph, sink: &mut Sink) {
+    let count = graph.edges.len();
+    let mut waiting: Vec<usize> = graph.edges.iter().map(Vec::len).collect();
+    let mut needed_by: Vec<Vec<usize>> = vec![vec![]; count];
+    for (number, edges) in graph.edges.iter().enumerate() {
+        for edge in edges {
+            needed_by[edge.to].push(number);
+        }
+    }
+    let mut layer: Vec<usize> = (0..count).filter(|&number| waiting[number] == 0).collect();
+    while !layer.is_empty() {
+        let mut next = Vec::new();
+        for &number in &layer {
+            for &other in &needed_by[number] {
+                waiting[other] -= 1;
+                if waiting[other] == 0 {
+                    next.push(other);
+                }
+            }
+        }
+        let name =
+            |&number: &usize| context.table.get_index(number).map_or_else(String::new, |(n, _)| n.clone());
+        graph.stages.push(layer.iter().map(name).collect());
+        graph.order.append(&mut layer);
+        next.sort_unstable();
+        layer = next;
+    }
+    if graph.order.len() < count {
+        report_cycles(context, graph, &waiting, sink);
+        graph.order.extend((0..count).filter(|&number| waiting[number] > 0));
+    }
+}
+
+/// Every role left over needs another that is left over; following that leads round.
+fn report_cycles(context: &Context<'_>, graph: &Graph, waiting: &[usize], sink: &mut Sink) {
+    let mut seen = vec![0_usize; waiting.len()];
+    let name = |number: usize| context.table.get_index(number).map_or("", |(name, _)| name.as_str());
+    for start in (0..waiting.len()).filter(|&number| waiting[number] > 0) {
+        let mut walk: Vec<(usize, &Edge)> = Vec::new();
+        let mut at = start;
+        while seen[at] == 0 {
+            seen[at] = start + 1;
+            let Some(edge) = graph.edges[at].iter().find(|edge| waiting[edge.to] > 0) else { break };
+            walk.push((at, edge));
+            at = edge.to;
+        }
+        let Some(from) = walk.iter().position(|(number, _)| *number == at) else { continue };
+        let cycle = &walk[from..];
+        let mut names: Vec<&str> = cycle.iter().map(|(number, _)| name(*number)).collect();
+        names.push(names[0]);
+        let mut diagnostic = Diagnostic::error(
+            codes::NEED_CYCLE,
+            format!("roles wait for each other: {}", names.join(" -> ")),
+        );
+        for (number, edge) in cycle.iter().take(8) {
+            diagnostic =
+                diagnostic.at_key(&edge.at, format!("`{}` needs `{}`", name(*number), name(edge.to)));
+        }
+        sink.push(diagnostic.note("none of them could ever start; remove one of these needs"));
+    }
+}
+
+/// Reports needs that keep the members of a rendezvous from meeting.
+///
+/// All members must run at once. One that needs another to have *succeeded*, straight or by way of other roles, waits for
+/// something that cannot happen; a gang that starts all at once cannot wait for anything between its members.
+pub(super) fn report_deadlocks(
+    context: &Context<'_>,
+    graph: &Graph,
+    rendezvous: &Rendezvous,
+    gang: GangPlan,
+    sink: &mut Sink,
+) {
+    let count = graph.edges.len();
+    let mut member = vec![false; count];
+    for plan in &rendezvous.plan.members {
+        // An evaluator meets nobody: it may as well come last.
+        if let Some(number) =
+            context.table.get_index_of(&plan.role).filter(|_| plan.part != MemberPart::Evaluator)
+        {
+            member[number] = true;
+        }
+    }
+    let together = matches!(gang, GangPlan::Required | GangPlan::Min(_));
+    let name = |number: usize| context.table.get_index(number).map_or("", |(name, _)| name.as_str());
+    // From all members along their needs; `from` says by which member a role was reached.
+    let mut from: Vec<Option<usize>> = (0..count).map(|number| member[number].then_some(number)).collect();
+    let mut open: Vec<usize> = (0..count).filter(|&number| member[number]).collect();
+    while let Some(number) = open.pop() {
+        for edge in &graph.edges[number] {
+            let Some(first) = from[number] else { continue };
+            if member[edge.to] && (together || edge.state == NeedState::Succeeded) {
+                let why = match edge.state {
+                    NeedState::Succeeded => "waits until it has ended",
+                    NeedState::Ready => "waits until it is ready",
+                    NeedState::Started => "waits until it has started",
+                };
+                let message = format!(
+                    "`{}` and `{}` must run at the same time, but one waits for the other",
+                    name(first),
+                    name(edge.to)
+                );
+                let mut diagnostic = Diagnostic::error(codes::DEADLOCK, message)
+                    .at_key(&edge.at, format!("`{}` {why}", name(number)))
+                    .at_key(&Pointer::ROOT.key("distributed"), "both take part in this");
+                if edge.state != NeedState::Succeeded {
+                    diagnostic =
+                        diagnostic.at_key(&Pointer::ROOT.key("gang"), "all start together or not at all");
+                }
+                sink.push(diagnostic.note("remove this need, or take one of the roles out of `distributed`"));
+            } else if from[edge.to].is_none() {
+                from[edge.to] = Some(first);
+                open.push(edge.to);
+            }
+        }
+    }
+    for plan in rendezvous.plan.members.iter().filter(|m| m.part != MemberPart::Evaluator) {
+        let Some((role, facts)) = context.role(&plan.role) else { continue };
+        if let Some(parallel) = role.parallel.filter(|&n| n < facts.instances) {
+            sink.push(
+                Diagnostic::error(
+                    codes::DEADLOCK,
+                    format!(
+                        "the {} instances of `{}` must run at the same time, but only {parallel} may",
+                        facts.instances, plan.role
+                    ),
+                )
+                .at(&Pointer::ROOT.keys(["roles", &plan.role, "parallel"]), "")
+                .at_key(&Pointer::ROOT.key("distributed"), "all of them take part in this")
+                .note("remove `parallel`"),
+            );
+        }
+    }
+}

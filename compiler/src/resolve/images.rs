@@ -1,0 +1,243 @@
+//! Images: which one every role runs in, and where each comes from.
+
+use indexmap::IndexMap;
+use jobc_schema::Pointer;
+use jobc_schema::image::{Image, ImageBlock};
+use jobc_schema::plan::{ImagePlan, ImageSource};
+use sha2::{Digest, Sha256};
+
+use super::image_build::{self, Built};
+use super::{Context, files, scope};
+use crate::diagnostic::{Diagnostic, Sink, codes};
+use crate::expression::Names;
+use crate::suggest;
+
+/// The name of the job's own image in the plan.
+const MAIN: &str = "main";
+
+/// The images that roles run in, and the name of each role's image, by the role's number.
+///
+/// Images that no role runs in are not part of the plan.
+pub(super) fn resolve_images(
+    context: &Context<'_>,
+    sink: &mut Sink,
+) -> (IndexMap<String, ImagePlan>, Vec<Option<String>>) {
+    let job = context.job;
+    let names = scope::early_names(context);
+    if let (Some(_), Some(_)) = (&job.image, job.images.get(MAIN)) {
+        sink.push(
+            Diagnostic::error(codes::IMAGE_FORM, "two images are called `main`")
+                .at_key(&Pointer::ROOT.keys(["images", MAIN]), "")
+                .at_key(&Pointer::ROOT.key("image"), "the job's own image has this name")
+                .note("rename the one under `images`"),
+        );
+    }
+    let mut plans: IndexMap<String, ImagePlan> = IndexMap::new();
+    let mut image_of = Vec::with_capacity(job.roles.len());
+    let mut reported_none = false;
+    for (role_name, role) in &job.roles {
+        let own = Pointer::ROOT.keys(["roles", role_name, "image"]);
+        let (image, at) = match (&role.image, &job.image) {
+            (Some(image), _) => (image, own),
+            (None, Some(image)) => (image, Pointer::ROOT.key("image")),
+            (None, None) => {
+                // One finding for all: the usual reason is that the job has no image at all.
+                if !reported_none {
+                    reported_none = true;
+                    sink.push(no_image(context, role_name));
+                }
+                image_of.push(None);
+                continue;
+            }
+        };
+        let name = match picked(image) {
+            Some(wanted) => match find_named(context, wanted, &at.key("use"), sink) {
+                Some(name) => name,
+                None => {
+                    image_of.push(None);
+                    continue;
+                }
+            },
+            None if role.image.is_none() => MAIN.to_owned(),
+            None => own_name(context, role_name),
+        };
+        if !plans.contains_key(&name) {
+            let (image, at) = match picked(image) {
+                Some(wanted) if wanted == MAIN && !job.images.contains_key(MAIN) => {
+                    (job.image.as_ref().unwrap_or(image), Pointer::ROOT.key("image"))
+                }
+                Some(wanted) => (&job.images[wanted], Pointer::ROOT.keys(["images", wanted])),
+                None => (image, at),
+            };
+            if let Some(plan) = resolve_image(context, &names, &name, image, &at, sink) {
+                plans.insert(name.clone(), plan);
+            } else {
+                // Reported; an entry keeps it from being reported for every role.
+                let source = ImageSource::Reference {};
+                plans.insert(name.clone(), ImagePlan { source, reference: String::new(), declared_at: at });
+            }
+        }
+        image_of.push(Some(name));
+    }
+    (plans, image_of)
+}
+
+/// The name under `images` that a block picks.
+fn picked(image: &Image) -> Option<&str> {
+    if let Image::Block(block) = image { block.use_.as_deref() } else { None }
+}
+
+/// The name of an image that only one role has: the role's, or one that is free.
+fn own_name(context: &Context<'_>, role: &str) -> String {
+    let taken = |name: &str| name == MAIN || context.job.images.contains_key(name);
+    let mut name = role.to_owned();
+    while taken(&name) || (name != role && context.job.roles.contains_key(&name)) {
+        name.push_str("-own");
+    }
+    name
+}
+
+fn no_image(context: &Context<'_>, role: &str) -> Diagnostic {
+    let diagnostic = Diagnostic::error(codes::IMAGE_NONE, format!("the role `{role}` has no image"))
+        .at_key(&Pointer::ROOT.keys(["roles", role]), "");
+    let images = &context.job.images;
+    if images.is_empty() {
+        return diagnostic.note("write the job's `image`, as in `image: python:3.12-slim`, or `image: host` to run on the machine's own files");
+    }
+    let first = images.keys().next().map_or("", String::as_str);
+    let names = suggest::list(images.keys().map(String::as_str));
+    diagnostic.note(format!("pick one of `images` ({names}) with `image: {{use: {first}}}`"))
+}
+
+fn find_named(context: &Context<'_>, wanted: &str, at: &Pointer, sink: &mut Sink) -> Option<String> {
+    let job = context.job;
+    let is_main = wanted == MAIN && job.image.as_ref().is_some_and(|image| picked(image).is_none());
+    let Some(image) = job.images.get(wanted) else {
+        if is_main {
+            return Some(MAIN.to_owned());
+        }
+        let names = || job.images.keys().map(String::as_str);
+        let diagnostic = Diagnostic::error(codes::IMAGE_UNKNOWN, format!("`images` has no `{wanted}`"));
+        sink.push(match suggest::nearest(wanted, names()) {
+            Some(near) => diagnostic.at(at, format!("did you mean `{near}`?")),
+            None => diagnostic.at(at, "").note(format!("there is {}", suggest::list(names()))),
+        });
+        return None;
+    };
+    if picked(image).is_some() {
+        sink.push(
+            Diagnostic::error(codes::IMAGE_FORM, "a named image cannot pick another one")
+                .at_key(&Pointer::ROOT.keys(["images", wanted, "use"]), "")
+                .note("write what the image is; roles pick it with `use`"),
+        );
+        return None;
+    }
+    Some(wanted.to_owned())
+}
+
+fn resolve_image(
+    context: &Context<'_>,
+    names: &Names,
+    name: &str,
+    image: &Image,
+    at: &Pointer,
+    sink: &mut Sink,
+) -> Option<ImagePlan> {
+    let declared_at = at.clone();
+    let block = match image {
+        Image::Reference(reference) if reference == "host" => {
+            let reference = reference.clone();
+            return Some(ImagePlan { source: ImageSource::Host {}, reference, declared_at });
+        }
+        Image::Reference(reference) => {
+            check_reference(reference, at, sink);
+            let reference = reference.clone();
+            return Some(ImagePlan { source: ImageSource::Reference {}, reference, declared_at });
+        }
+        Image::Block(block) => block,
+    };
+    check_context(block, at, sink);
+    let build = image_build::Build::new(context, names, block, at);
+    if let Some(from) = &block.from
+        && is_only_from(block)
+    {
+        let reference = build.fill(from, &at.key("from"), sink);
+        check_reference(&reference, &at.key("from"), sink);
+        return Some(ImagePlan { source: ImageSource::Reference {}, reference, declared_at });
+    }
+    let Built { source, texts } = build.resolve(sink);
+    let digest = digest(&source, &texts);
+    // Without the number of the variant: jobs of a matrix share what they build.
+    let reference = format!("{}-{name}:{digest}", context.job.name);
+    Some(ImagePlan { source, reference, declared_at })
+}
+
+/// Twelve digits that change when what is built does: of the source, and of the files it is made from.
+fn digest(source: &ImageSource, texts: &[String]) -> String {
+    let mut hash = Sha256::new();
+    hash.update(serde_json::to_string(source).unwrap_or_default());
+    for text in texts {
+        hash.update(text.len().to_le_bytes());
+        hash.update(text);
+    }
+    hash.finalize().iter().take(6).map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn is_only_from(block: &ImageBlock) -> bool {
+    let only = ImageBlock { from: block.from.clone(), args: block.args.clone(), ..ImageBlock::default() };
+    *block == only
+}
+
+/// Reports a `context` that nothing would look at: only a Dockerfile's build has one of its own.
+fn check_context(block: &ImageBlock, at: &Pointer, sink: &mut Sink) {
+    if block.dockerfile.is_none() && block.context.is_some() {
+        sink.push(
+            Diagnostic::error(codes::IMAGE_FORM, "`context` does not go with `from`")
+                .at_key(&at.key("context"), "")
+                .at_key(&at.key("from"), "beside this")
+                .note("an image built with `from` sees the job file's folder; write the folder into `copy`"),
+        );
+    }
+}
+
+/// Reports what no registry could serve; the whole grammar is the registry's matter.
+pub(super) fn check_reference(reference: &str, at: &Pointer, sink: &mut Sink) {
+    let name = reference.split(['@', ':']).next().unwrap_or_default();
+    // A host may have a port, so letters are only looked at up to the first `:`.
+    let path = name.split_once('/').map_or(name, |(_, path)| path);
+    let note = if reference.is_empty() {
+        "write an image such as `python:3.12-slim`"
+    } else if reference.contains(char::is_whitespace) {
+        "it holds a blank"
+    } else if reference.contains("://") {
+        "write it without the scheme in front"
+    } else if path.chars().any(|c| c.is_ascii_uppercase()) {
+        "names of images are lower case"
+    } else if !reference.is_ascii() {
+        "names of images are letters, digits, `.`, `_`, `-` and `/`"
+    } else {
+        return;
+    };
+    sink.push(
+        Diagnostic::error(codes::IMAGE_REFERENCE, format!("`{reference}` is not an image reference"))
+            .at(at, "")
+            .note(note),
+    );
+}
+
+/// What a Dockerfile of the user's tells: its base image and the environment of the built stage.
+pub(super) struct DockerfileFacts {
+    pub(super) base: Option<String>,
+    pub(super) env: IndexMap<String, String>,
+}
+
+/// Reads a Dockerfile's facts; `None` for both where nothing is known.
+pub(super) fn read_dockerfile(
+    context: &Context<'_>,
+    path: &str,
+    at: &Pointer,
+    sink: &mut Sink,
+) -> Option<(String, DockerfileFacts)> {
+    let text = files::read(context, path, at, sink)?;
+    Some((text, DockerfileFacts { base: None, env: IndexMap::new() }))
+}

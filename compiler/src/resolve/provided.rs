@@ -1,0 +1,163 @@
+//! What jobc gives every process: the `JOBC_*` variables, the framework's, those of `compat`, and small files.
+//!
+//! The whole picture of a small job goes to every role. In a large one a role learns of those it can need, and lists
+//! of very many addresses are left out: the kernel takes at most 128 KiB in one variable.
+
+use std::collections::BTreeSet;
+
+use indexmap::IndexMap;
+use jobc_schema::job::Compat;
+use jobc_schema::plan::{
+    CommandPlan, EnvPlan, FileContent, JobPlan, Launch, MemberPlan, ProbePlan, Reference, RolePlan, Text,
+};
+
+use super::distributed::RENDEZVOUS;
+use super::{job_json, openpai_env, rendezvous};
+
+/// Up to so many roles every role is told of every other.
+pub const LISTED_ROLES: usize = 16;
+/// Up to so many instances a role's addresses are listed.
+pub const LISTED_INSTANCES: u32 = 5_000;
+
+/// Fills in `provided_env` and `provided_files` of every role.
+///
+/// A variable that the user sets is the user's: it is not provided as well.
+pub(super) fn provide(plan: &mut JobPlan) {
+    let numbers: IndexMap<String, usize> =
+        plan.roles.iter().enumerate().map(|(number, role)| (role.name.clone(), number)).collect();
+    let everybody: Vec<usize> = (0..plan.roles.len()).collect();
+    let one_launches = plan.roles.iter().any(|role| role.launch != Launch::All);
+    let mut provided = Vec::with_capacity(plan.roles.len());
+    for role in &plan.roles {
+        let seen =
+            if plan.roles.len() <= LISTED_ROLES { everybody.clone() } else { seen_by(plan, role, &numbers) };
+        let seen: Vec<&RolePlan> = seen.iter().map(|&number| &plan.roles[number]).collect();
+        let member = plan.distributed.as_ref().and_then(|d| d.members.iter().find(|m| m.role == role.name));
+        let mut env = jobc_env(plan, role, member, &seen);
+        let mut files = vec![job_json::job_json(plan, &seen)];
+        if let (Some(distributed), Some(member)) = (&plan.distributed, member) {
+            let size = |name: &str| numbers.get(name).map_or(0, |&number| plan.roles[number].instances);
+            let has_port = distributed
+                .members
+                .iter()
+                .find(|member| member.first_rank == Some(0))
+                .and_then(|first| plan.roles.get(*numbers.get(&first.role)?))
+                .is_some_and(|first| first.port(RENDEZVOUS).is_some());
+            env.extend(rendezvous::framework_env(distributed, member, has_port, &size));
+            if distributed.instances <= LISTED_INSTANCES || rendezvous::needs_host_file(distributed) {
+                env.insert("JOBC_HOSTFILE".to_owned(), Text::literal(rendezvous::HOST_FILE));
+                files.extend(rendezvous::host_files(distributed, one_launches));
+            }
+        }
+        if plan.compat.contains(&Compat::Openpai) {
+            env.extend(openpai_env::openpai_env(plan, role, &seen));
+        }
+        env.retain(|name, _| !role.env.contains_key(name));
+        files.retain(|file| role.files.iter().all(|own| own.path != file.path));
+        provided.push((env, files));
+    }
+    for (role, (env, files)) in plan.roles.iter_mut().zip(provided) {
+        role.provided_env = env;
+        role.provided_files = files;
+    }
+}
+
+/// `JOBC_*`; spec section "What a process sees".
+fn jobc_env(
+    plan: &JobPlan,
+    role: &RolePlan,
+    member: Option<&MemberPlan>,
+    seen: &[&RolePlan],
+) -> IndexMap<String, Text> {
+    let mut env = IndexMap::new();
+    let mut put = |name: String, text: Text| env.insert(name, text);
+    put("JOBC_JOB".to_owned(), Text::literal(plan.name.clone()));
+    put("JOBC_ROLE".to_owned(), Text::literal(role.name.clone()));
+    put("JOBC_INDEX".to_owned(), Text::reference(Reference::Index {}));
+    put("JOBC_INSTANCES".to_owned(), Text::literal(role.instances.to_string()));
+    for port in &role.ports {
+        put(format!("JOBC_PORT_{}", upper(&port.label)), own_port(role, &port.label));
+    }
+    if let (Some(distributed), Some(member)) = (&plan.distributed, member) {
+        if let Some(rank) = member.first_rank {
+            put("JOBC_RANK".to_owned(), rendezvous::own_number(rank));
+        }
+        put("JOBC_WORLD_SIZE".to_owned(), Text::literal(distributed.world_size.to_string()));
+    }
+    for other in seen.iter().filter(|other| other.instances <= LISTED_INSTANCES) {
+        let name = upper(&other.name);
+        put(format!("JOBC_HOSTS_{name}"), hosts(other, None));
+        for port in &other.ports {
+            put(format!("JOBC_ENDPOINTS_{name}_{}", upper(&port.label)), hosts(other, Some(&port.label)));
+        }
+    }
+    env
+}
+
+/// The numbers of a role's own port: all of them where they are fixed, else the first of the row.
+fn own_port(role: &RolePlan, label: &str) -> Text {
+    if let Some(port) = role.port(label).filter(|port| !port.auto && port.count > 1) {
+        let numbers = (0..port.count).map(|offset| (u32::from(port.number) + offset).to_string());
+        return Text::literal(numbers.collect::<Vec<_>>().join(","));
+    }
+    Text::reference(Reference::Port { role: role.name.clone(), label: label.to_owned(), index: None })
+}
+
+fn hosts(role: &RolePlan, label: Option<&str>) -> Text {
+    Text::reference(Reference::Hosts {
+        role: role.name.clone(),
+        label: label.map(str::to_owned),
+        before: String::new(),
+        after: String::new(),
+        separator: ",".to_owned(),
+    })
+}
+
+/// A label or role as part of a variable's name: upper case, `-` as `_`.
+fn upper(name: &str) -> String {
+    name.to_ascii_uppercase().replace('-', "_")
+}
+
+/// The roles a role of a large job is told of: itself, what it needs, its fellow members, and whom it names.
+fn seen_by(plan: &JobPlan, role: &RolePlan, numbers: &IndexMap<String, usize>) -> Vec<usize> {
+    let mut seen = BTreeSet::new();
+    let mut see = |name: &str| seen.extend(numbers.get(name).copied());
+    see(&role.name);
+    role.needs.iter().for_each(|need| see(&need.role));
+    if let Some(distributed) = &plan.distributed
+        && distributed.members.iter().any(|member| member.role == role.name)
+    {
+        distributed.members.iter().for_each(|member| see(&member.role));
+    }
+    for reference in texts(role).into_iter().flat_map(Text::references) {
+        match reference {
+            Reference::Host { role, .. } | Reference::Hosts { role, .. } | Reference::Port { role, .. } => {
+                see(role)
+            }
+            Reference::Index {} | Reference::Rank { .. } => {}
+        }
+    }
+    seen.into_iter().collect()
+}
+
+/// The texts a role's user wrote.
+fn texts(role: &RolePlan) -> Vec<&Text> {
+    let mut texts: Vec<&Text> = match &role.command {
+        CommandPlan::Image {} => vec![],
+        CommandPlan::Args(args) => args.iter().collect(),
+        CommandPlan::Argv { argv, setup } => argv.iter().chain(setup).collect(),
+        CommandPlan::Script { setup, script, .. } => setup.iter().chain([script]).collect(),
+    };
+    texts.extend(role.env.values().filter_map(|value| match value {
+        EnvPlan::Text(text) => Some(text),
+        EnvPlan::Secret { .. } => None,
+    }));
+    texts.extend(role.files.iter().filter_map(|file| match &file.content {
+        FileContent::Text(text) => Some(text),
+        FileContent::Secret { .. } => None,
+    }));
+    if let Some(ProbePlan::Exec(exec)) = role.ready.as_ref().map(|ready| &ready.probe) {
+        texts.extend(exec);
+    }
+    texts
+}

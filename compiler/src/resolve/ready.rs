@@ -1,0 +1,70 @@
+//! How it is known that an instance is ready.
+
+use jobc_schema::plan::{ProbePlan, ReadyPlan};
+use jobc_schema::role::Role;
+use jobc_schema::{Pointer, Seconds};
+
+use super::scope::RoleScope;
+use super::text::Texts;
+use crate::diagnostic::{Diagnostic, Sink, codes};
+use crate::suggest;
+
+/// The probe of a role with its times.
+pub(super) fn resolve_ready(
+    texts: &Texts<'_>,
+    role: &Role,
+    scope: &RoleScope<'_>,
+    at: &Pointer,
+    sink: &mut Sink,
+) -> Option<ReadyPlan> {
+    let ready = role.ready.as_ref()?;
+    let at = at.key("ready");
+    let mut probes: Vec<ProbePlan> = Vec::new();
+    if let Some(label) = &ready.port {
+        check_label(label, scope, &at.key("port"), sink);
+        probes.push(ProbePlan::Port(label.clone()));
+    }
+    if let Some(http) = &ready.http {
+        check_label(&http.port, scope, &at.keys(["http", "port"]), sink);
+        if !http.path.starts_with('/') {
+            sink.push(
+                Diagnostic::error(codes::READY, format!("the path `{}` does not begin with `/`", http.path))
+                    .at(&at.keys(["http", "path"]), "")
+                    .note(format!("write `/{}`", http.path)),
+            );
+        }
+        probes.push(ProbePlan::Http { port: http.port.clone(), path: http.path.clone() });
+    }
+    if let Some(exec) = &ready.exec {
+        probes.push(ProbePlan::Exec(texts.texts(exec, &at.key("exec"), sink)));
+    }
+    if let Some(log) = &ready.log {
+        probes.push(ProbePlan::Log(log.clone()));
+    }
+    let seconds = |written: Option<Seconds>, usual: u64| written.map_or(usual, |t| t.0);
+    // Exactly one is there: a rule of the pass before.
+    let probe = probes.into_iter().next()?;
+    Some(ReadyPlan {
+        probe,
+        delay_seconds: seconds(ready.delay, 0),
+        every_seconds: seconds(ready.every, 5).max(1),
+        try_timeout_seconds: seconds(ready.try_timeout, 5).max(1),
+        timeout_seconds: seconds(ready.timeout, 600),
+        keep: ready.keep,
+    })
+}
+
+fn check_label(label: &str, scope: &RoleScope<'_>, at: &Pointer, sink: &mut Sink) {
+    let labels = || scope.ports.iter().map(|port| port.label.as_str());
+    if labels().any(|known| known == label) {
+        return;
+    }
+    let diagnostic = Diagnostic::error(codes::PORT_UNKNOWN, format!("the role has no port `{label}`"));
+    sink.push(match suggest::nearest(label, labels()) {
+        Some(near) => diagnostic.at(at, format!("did you mean `{near}`?")),
+        None => diagnostic.at(at, "").note(format!(
+            "its ports are {}; add it as `resources: {{ports: {{{label}: 8080}}}}`",
+            suggest::list(labels())
+        )),
+    });
+}

@@ -1,0 +1,52 @@
+//! What an instance gets of the machine, in exact units.
+
+use indexmap::IndexMap;
+use jobc_schema::plan::ResourcesPlan;
+use jobc_schema::resources::{Resources, Ulimit};
+use jobc_schema::role::Role;
+use jobc_schema::{Bytes, Pointer};
+
+use super::gpu;
+use crate::diagnostic::{Diagnostic, Sink, codes};
+
+/// The resources of a role's instances; `first_gpu` is the logical number of the role's first GPU.
+pub(super) fn resolve_resources(role: &Role, first_gpu: u32, at: &Pointer, sink: &mut Sink) -> ResourcesPlan {
+    let Some(resources) = &role.resources else { return ResourcesPlan::default() };
+    let at = at.key("resources");
+    ResourcesPlan {
+        cpu_millis: resources.cpu.map(|cpu| cpu.millis),
+        memory_bytes: resources.memory.map(|bytes| bytes.0),
+        shm_bytes: resources.shm.map(|bytes| bytes.0),
+        disk_bytes: resources.disk.map(|bytes| bytes.0),
+        pids: resources.pids,
+        hugepages_bytes: resolve_hugepages(resources, &at.key("hugepages"), sink),
+        rdma: resources.rdma,
+        ulimits: resources
+            .ulimits
+            .iter()
+            .map(|(name, limit)| {
+                let number = if let Ulimit::Number(number) = limit { Some(*number) } else { None };
+                (name.clone(), number)
+            })
+            .collect(),
+        gpu: resources.gpu.as_ref().map(|gpu| gpu::resolve_gpu(gpu, first_gpu, &at.key("gpu"), sink)),
+    }
+}
+
+fn resolve_hugepages(resources: &Resources, at: &Pointer, sink: &mut Sink) -> IndexMap<String, u64> {
+    for (page, amount) in &resources.hugepages {
+        let Ok(Bytes(size)) = Bytes::parse(page) else { continue };
+        if size > 0 && !amount.0.is_multiple_of(size) {
+            let up = Bytes(amount.0.next_multiple_of(size));
+            sink.push(
+                Diagnostic::error(
+                    codes::HUGEPAGES,
+                    format!("{amount} is not a whole number of pages of {page}"),
+                )
+                .at(&at.key(page), "")
+                .note(format!("write `{up}`")),
+            );
+        }
+    }
+    resources.hugepages.iter().map(|(page, amount)| (page.clone(), amount.0)).collect()
+}

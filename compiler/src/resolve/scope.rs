@@ -1,0 +1,183 @@
+//! The names of late expressions: what the job, the role and the instance are, as the engine sees them.
+
+use std::cell::OnceCell;
+use std::sync::Arc;
+
+use indexmap::IndexMap;
+use jobc_schema::Job;
+use jobc_schema::gpu::Gpu;
+use jobc_schema::plan::{MountPlan, PortPlan, Reference};
+use minijinja::Value;
+use minijinja::value::{Enumerator, Object};
+
+use super::Context;
+use super::distributed::Rendezvous;
+use crate::expression::holes::{HoleList, mark};
+use crate::expression::{Names, Scope};
+
+/// What other roles may know of a role.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RoleFacts {
+    pub(super) instances: u32,
+    /// GPUs, or slices, of an instance.
+    pub(super) gpus: u32,
+}
+
+/// The roles by name, in the order of the file.
+pub(super) type RoleTable = IndexMap<String, RoleFacts>;
+
+/// Reads what roles know of each other.
+pub(super) fn role_table(job: &Job) -> RoleTable {
+    job.roles
+        .iter()
+        .map(|(name, role)| {
+            let gpus = match role.resources.as_ref().and_then(|r| r.gpu.as_ref()) {
+                None => 0,
+                Some(Gpu::Count(count)) => *count,
+                Some(Gpu::Rules(rules)) => rules.count.unwrap_or(1),
+            };
+            (name.clone(), RoleFacts { instances: role.instances.unwrap_or(1), gpus })
+        })
+        .collect()
+}
+
+/// The names that all roles share.
+pub(super) fn shared_names(context: &Context<'_>, rendezvous: Option<&Rendezvous>) -> Names {
+    let mut names = early_names(context);
+    names.insert(Scope::Roles, Value::from_object(Roles(context.table.clone())));
+    names.insert(Scope::Hosts, Value::from_object(Hosts(context.table.clone())));
+    if let Some(rendezvous) = rendezvous {
+        let world_size = Value::from(rendezvous.plan.world_size);
+        names.insert(Scope::Distributed, Value::from_pairs([("world_size", world_size)]));
+    }
+    names
+}
+
+/// The names that the file alone decides.
+pub(super) fn early_names(context: &Context<'_>) -> Names {
+    let mut names = Names::default();
+    names.insert_written(Scope::Params, &Arc::new(context.variant.params.clone()));
+    if context.variant.suffix.is_some() {
+        names.insert_written(Scope::Matrix, &Arc::new(context.variant.matrix.clone()));
+    }
+    names.insert(Scope::Job, Value::from_pairs([("name", Value::from(context.name.as_str()))]));
+    names
+}
+
+/// What one role's texts may name; made only when one of them asks.
+pub(super) struct RoleScope<'a> {
+    context: &'a Context<'a>,
+    base: &'a Names,
+    /// The role's number in the table.
+    number: usize,
+    pub(super) ports: &'a [PortPlan],
+    mounts: &'a [MountPlan],
+    names: OnceCell<Names>,
+}
+
+impl<'a> RoleScope<'a> {
+    pub(super) fn new(
+        context: &'a Context<'a>,
+        base: &'a Names,
+        number: usize,
+        ports: &'a [PortPlan],
+        mounts: &'a [MountPlan],
+    ) -> Self {
+        Self { context, base, number, ports, mounts, names: OnceCell::new() }
+    }
+
+    /// The names with their values.
+    pub(super) fn names(&self) -> &Names {
+        self.names.get_or_init(|| self.make())
+    }
+
+    fn make(&self) -> Names {
+        let mut names = self.base.clone();
+        if let Some((name, facts)) = self.context.table.get_index(self.number) {
+            let role = [
+                ("name", Value::from(name.as_str())),
+                ("instances", Value::from(facts.instances)),
+                ("gpu", Value::from(facts.gpus)),
+            ];
+            names.insert(Scope::Role, Value::from_pairs(role));
+        }
+        names.insert(Scope::Instance, Value::from_pairs([("index", Value::from(mark("0")))]));
+        let ports = self.ports.iter().enumerate();
+        let ports =
+            ports.map(|(number, port)| (port.label.as_str(), Value::from(mark(&format!("2.{number}")))));
+        names.insert(Scope::Ports, Value::from_pairs(ports));
+        let job = self.context.job;
+        let seen = |source: &dyn Fn(&str) -> Option<Option<String>>| {
+            let volumes = self.mounts.iter().filter_map(|mount| {
+                let source = source(&mount.volume)?;
+                let fields = [("mount", Some(mount.path.clone())), ("source", source)];
+                let fields = fields.into_iter().filter_map(|(key, text)| Some((key, Value::from(text?))));
+                Some((mount.volume.as_str(), Value::from_pairs(fields)))
+            });
+            Value::from_pairs(volumes)
+        };
+        names.insert(Scope::Data, seen(&|name| Some(job.data.get(name)?.source.clone())));
+        names.insert(Scope::Outputs, seen(&|name| Some(job.outputs.get(name)?.source.clone())));
+        names
+    }
+
+    /// The hole a mark stands for.
+    pub(super) fn reference(&self, mark: &str) -> Option<Reference> {
+        let mut fields = mark.split('.').map(str::parse::<u32>);
+        let mut next = || fields.next()?.ok();
+        let role = |number: u32| Some(self.context.table.get_index(number as usize)?.0.clone());
+        match next()? {
+            0 => Some(Reference::Index {}),
+            1 => Some(Reference::Host { role: role(next()?)?, index: Some(next()?) }),
+            2 => {
+                let label = self.ports.get(next()? as usize)?.label.clone();
+                let role = role(u32::try_from(self.number).ok()?)?;
+                Some(Reference::Port { role, label, index: None })
+            }
+            3 => {
+                let role = role(next()?)?;
+                let separator = fields.map(|c| char::from_u32(c.ok()?)).collect::<Option<String>>()?;
+                let (label, before, after) = (None, String::new(), String::new());
+                Some(Reference::Hosts { role, label, before, after, separator })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// `roles`: each role's `instances`.
+#[derive(Debug)]
+struct Roles(Arc<RoleTable>);
+
+impl Object for Roles {
+    fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
+        let facts = self.0.get(key.as_str()?)?;
+        Some(Value::from_pairs([("instances", Value::from(facts.instances))]))
+    }
+
+    fn enumerate(self: &Arc<Self>) -> Enumerator {
+        Enumerator::Values(self.0.keys().map(|name| Value::from(name.as_str())).collect())
+    }
+}
+
+/// `hosts`: each role's addresses.
+#[derive(Debug)]
+struct Hosts(Arc<RoleTable>);
+
+impl Object for Hosts {
+    fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
+        let (number, _, facts) = self.0.get_full(key.as_str()?)?;
+        Some(Value::from_object(HoleList {
+            length: facts.instances as usize,
+            item: Box::new(move |index| format!("1.{number}.{index}")),
+            joined: Box::new(move |separator| {
+                let letters = separator.chars().map(|c| format!(".{}", u32::from(c)));
+                format!("3.{number}{}", letters.collect::<String>())
+            }),
+        }))
+    }
+
+    fn enumerate(self: &Arc<Self>) -> Enumerator {
+        Enumerator::Values(self.0.keys().map(|name| Value::from(name.as_str())).collect())
+    }
+}

@@ -1,0 +1,64 @@
+//! Secrets by name, and the log-ins that use them.
+
+use indexmap::IndexMap;
+use jobc_schema::Pointer;
+use jobc_schema::plan::{RegistryPlan, SecretPlan};
+
+use super::Context;
+use crate::diagnostic::{Diagnostic, Place, Sink, codes};
+use crate::suggest;
+
+/// Where each secret's value comes from.
+pub(super) fn resolve_secrets(context: &Context<'_>) -> IndexMap<String, SecretPlan> {
+    let mut plans = IndexMap::new();
+    for (name, secret) in &context.job.secrets {
+        let plan = match (&secret.env, &secret.file, &secret.store) {
+            (Some(variable), None, None) => SecretPlan::Env(variable.clone()),
+            (None, Some(path), None) => SecretPlan::File(path.clone()),
+            (None, None, Some(store)) => {
+                SecretPlan::Store { name: store.name.clone(), key: store.key.clone() }
+            }
+            // Exactly one is there: a rule of the pass before.
+            _ => continue,
+        };
+        plans.insert(name.clone(), plan);
+    }
+    plans
+}
+
+/// The log-ins of private registries.
+pub(super) fn resolve_registries(context: &Context<'_>, sink: &mut Sink) -> IndexMap<String, RegistryPlan> {
+    let mut plans = IndexMap::new();
+    for (host, registry) in &context.job.registries {
+        let at = Pointer::ROOT.keys(["registries", host, "password", "secret"]);
+        check_secret(context, &registry.password.secret, &at, sink);
+        plans.insert(
+            host.clone(),
+            RegistryPlan {
+                username: registry.username.clone(),
+                password_secret: registry.password.secret.clone(),
+            },
+        );
+    }
+    plans
+}
+
+/// Reports a secret that is named but not declared.
+pub(super) fn check_secret(context: &Context<'_>, name: &str, at: &Pointer, sink: &mut Sink) {
+    if !context.job.secrets.contains_key(name) {
+        report_unknown(context, name, Place::value(at), sink);
+    }
+}
+
+/// Reports a secret that is not declared.
+pub(super) fn report_unknown(context: &Context<'_>, name: &str, place: Place, sink: &mut Sink) {
+    let known = || context.job.secrets.keys().map(String::as_str);
+    let diagnostic = Diagnostic::error(codes::SECRET_UNKNOWN, format!("there is no secret `{name}`"));
+    sink.push(match suggest::nearest(name, known()) {
+        Some(near) => diagnostic.at_place(place, format!("did you mean `{near}`?")),
+        None => diagnostic.at_place(place, "").note(format!(
+            "the secrets are {}; declare it as `secrets: {{{name}: {{env: NAME}}}}`",
+            suggest::list(known())
+        )),
+    });
+}

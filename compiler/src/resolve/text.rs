@@ -1,0 +1,124 @@
+//! Strings of the job file to texts with holes.
+
+use jobc_schema::Pointer;
+use jobc_schema::plan::{Reference, Text};
+
+use super::Context;
+use super::scope::RoleScope;
+use crate::diagnostic::{Diagnostic, Place, Sink, codes};
+use crate::expression::holes::{Stretch, stretches};
+use crate::expression::{CodeSpan, Expression, Part, Scope, has_expression, paths, split};
+
+/// Turns the strings of one role into texts.
+pub(super) struct Texts<'a> {
+    context: &'a Context<'a>,
+    scope: &'a RoleScope<'a>,
+}
+
+impl<'a> Texts<'a> {
+    pub(super) fn new(context: &'a Context<'a>, scope: &'a RoleScope<'a>) -> Self {
+        Self { context, scope }
+    }
+
+    /// The text of a string; what cannot be evaluated is reported and left out.
+    pub(super) fn text(&self, source: &str, at: &Pointer, sink: &mut Sink) -> Text {
+        if !has_expression(source) {
+            return Text::literal(source);
+        }
+        let mut text = Text::default();
+        // What is not closed, `expand` has reported.
+        for part in split(source).unwrap_or_default() {
+            match part {
+                Part::Text(literal) => text.push_str(literal),
+                Part::Expression(expression) => self.expression(&expression, at, &mut text, sink),
+            }
+        }
+        text
+    }
+
+    /// The texts of a list of strings.
+    pub(super) fn texts(&self, sources: &[String], at: &Pointer, sink: &mut Sink) -> Vec<Text> {
+        sources
+            .iter()
+            .enumerate()
+            .map(|(number, source)| self.text(source, &at.index(number), sink))
+            .collect()
+    }
+
+    /// The text of a string that may have no holes.
+    pub(super) fn literal(&self, source: &str, at: &Pointer, sink: &mut Sink) -> String {
+        let text = self.text(source, at, sink);
+        if let Some(literal) = text.as_literal() {
+            return literal.to_owned();
+        }
+        let message = match text.references().next() {
+            Some(Reference::Index {} | Reference::Rank { .. }) => "the instance's number cannot be used here",
+            _ => "addresses and ports cannot be used here",
+        };
+        sink.push(
+            Diagnostic::error(codes::EXPRESSION_PLACE, message)
+                .at(at, "known only when the job runs")
+                .note("use them in `run`, `env` and `files`"),
+        );
+        source.to_owned()
+    }
+
+    /// The name of the secret, where a string is one whole `${{ secrets.NAME }}`.
+    pub(super) fn secret(&self, source: &str, at: &Pointer, sink: &mut Sink) -> Option<String> {
+        let expression = match &split(source).ok()?[..] {
+            [Part::Expression(expression)] => expression.clone(),
+            _ => return None,
+        };
+        let [path] = &paths(expression.code)[..] else { return None };
+        if Scope::parse(path.root()) != Some(Scope::Secrets) {
+            return None;
+        }
+        let name = path.name(1)?;
+        let secrets = &self.context.job.secrets;
+        if !secrets.contains_key(name) {
+            let place = match self.span(&expression, at) {
+                Some(span) => Place::Span(span.part(expression.code, Some(&path.steps[1].range))),
+                None => Place::value(at),
+            };
+            super::secrets::report_unknown(self.context, name, place, sink);
+        }
+        Some(name.to_owned())
+    }
+
+    fn expression(&self, expression: &Expression<'_>, at: &Pointer, text: &mut Text, sink: &mut Sink) {
+        let code = expression.code;
+        let value = self.context.engine.evaluate(code, self.scope.names()).and_then(|value| value.text());
+        let value = match value {
+            Ok(value) => value,
+            Err(mut failure) => {
+                if code.contains("instance.index") && failure.code == codes::EXPRESSION_VALUE {
+                    failure.notes.push(
+                        "which number it is, only the instance knows; calculate in the shell, as in `$((JOBC_INDEX + 1))`".to_owned(),
+                    );
+                }
+                sink.push(failure.diagnose(code, self.span(expression, at), Place::value(at)));
+                return;
+            }
+        };
+        for stretch in stretches(&value) {
+            match stretch {
+                Stretch::Text(literal) => text.push_str(literal),
+                Stretch::Mark(mark) => match self.scope.reference(mark) {
+                    Some(reference) => text.push_reference(reference),
+                    None => sink.push(
+                        Diagnostic::error(
+                            codes::EXPRESSION_VALUE,
+                            "the expression takes an address or number apart that is known only at run time",
+                        )
+                        .at(at, "")
+                        .note("use it whole, and take it apart in the program"),
+                    ),
+                },
+            }
+        }
+    }
+
+    fn span(&self, expression: &Expression<'_>, at: &Pointer) -> Option<CodeSpan> {
+        self.context.variant.late.get(at)?.get(expression.number).copied()
+    }
+}

@@ -1,0 +1,105 @@
+//! Where a volume is: `source` of `data` and `outputs`.
+
+use jobc_schema::plan::VolumeSource;
+
+/// Why a source cannot be read, and what to write.
+pub(super) struct SourceError {
+    pub(super) message: String,
+    pub(super) note: String,
+}
+
+/// Reads a source: a path, `nfs://`, `s3://`, `pvc:`, `https://` or `git+https://`.
+pub(super) fn read_source(text: &str) -> Result<VolumeSource, SourceError> {
+    let error = |message: String, note: String| Err(SourceError { message, note });
+    if let Some(name) = text.strip_prefix("pvc:") {
+        let name = name.trim_start_matches('/');
+        if name.is_empty() || name.contains('/') {
+            return error(
+                format!("`{text}` does not name a claim"),
+                "write `pvc:NAME`, the name of a PersistentVolumeClaim".to_owned(),
+            );
+        }
+        return Ok(VolumeSource::Pvc { name: name.to_owned() });
+    }
+    let Some((scheme, rest)) = scheme(text) else { return path(text) };
+    let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
+    match scheme.to_ascii_lowercase().as_str() {
+        "nfs" if !host.is_empty() => {
+            Ok(VolumeSource::Nfs { host: host.to_owned(), path: format!("/{path}") })
+        }
+        "nfs" => error(format!("`{text}` has no server"), "write `nfs://HOST/PATH`".to_owned()),
+        "s3" if !host.is_empty() => Ok(VolumeSource::S3 { bucket: host.to_owned(), path: path.to_owned() }),
+        "s3" => error(format!("`{text}` has no bucket"), "write `s3://BUCKET/PATH`".to_owned()),
+        "https" if !host.is_empty() => Ok(VolumeSource::Https { url: text.to_owned(), unpack: false }),
+        "git+https" if !host.is_empty() => {
+            Ok(VolumeSource::Git { url: text["git+".len()..].to_owned(), reference: None })
+        }
+        "https" | "git+https" => error(format!("`{text}` has no server"), "write a whole address".to_owned()),
+        "http" => error(
+            "what comes by `http://` can be changed on its way".to_owned(),
+            format!("write `https://{rest}`"),
+        ),
+        "git" | "git+ssh" | "ssh" => error(
+            format!("`{scheme}://` is not a source that jobc knows"),
+            format!("write `git+https://{rest}`; a `secret` opens a private repository"),
+        ),
+        "file" => error("a path stands without `file://`".to_owned(), format!("write `/{path}`")),
+        _ => error(
+            format!("`{scheme}://` is not a source that jobc knows"),
+            "write a path, `nfs://HOST/PATH`, `s3://BUCKET/PATH`, `pvc:NAME`, `https://…` or `git+https://…`; leave `source` out where the target provides it".to_owned(),
+        ),
+    }
+}
+
+fn path(text: &str) -> Result<VolumeSource, SourceError> {
+    if text.starts_with('~') {
+        return Err(SourceError {
+            message: "`~` is not expanded: the plan is the same for everybody".to_owned(),
+            note: "write an absolute path, or one relative to the job file".to_owned(),
+        });
+    }
+    if let Some((host, path)) = text.split_once(":/")
+        && !host.contains('/')
+        && host.len() > 1
+    {
+        return Err(SourceError {
+            message: format!("`{text}` is not a path"),
+            note: format!("write `nfs://{host}/{}` for an NFS export", path.trim_start_matches('/')),
+        });
+    }
+    Ok(VolumeSource::Path { path: text.to_owned() })
+}
+
+/// The scheme before `://` and what follows.
+fn scheme(text: &str) -> Option<(&str, &str)> {
+    let (scheme, rest) = text.split_once("://")?;
+    let letters = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
+    (scheme.starts_with(|c: char| c.is_ascii_alphabetic()) && scheme.chars().all(letters))
+        .then_some((scheme, rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sources() {
+        let check = |text: &str, json: &str| {
+            let source = read_source(text).map(|source| serde_json::to_string(&source).unwrap());
+            assert_eq!(source.unwrap_or_else(|e| format!("{}; {}", e.message, e.note)), json, "{text}");
+        };
+        check("./out", r#"{"kind":"path","path":"./out"}"#);
+        check("/data/a:b/c", r#"{"kind":"path","path":"/data/a:b/c"}"#);
+        check("数据", r#"{"kind":"path","path":"数据"}"#);
+        check("nfs://filer/a/b", r#"{"kind":"nfs","host":"filer","path":"/a/b"}"#);
+        check("nfs://filer", r#"{"kind":"nfs","host":"filer","path":"/"}"#);
+        check("s3://bucket/a/b", r#"{"kind":"s3","bucket":"bucket","path":"a/b"}"#);
+        check("pvc:claim", r#"{"kind":"pvc","name":"claim"}"#);
+        check("https://x.org/a.tar", r#"{"kind":"https","url":"https://x.org/a.tar","unpack":false}"#);
+        check("git+https://x.org/a", r#"{"kind":"git","url":"https://x.org/a"}"#);
+        check("http://x.org/a", "what comes by `http://` can be changed on its way; write `https://x.org/a`");
+        check("filer:/a", "`filer:/a` is not a path; write `nfs://filer/a` for an NFS export");
+        check("pvc:", "`pvc:` does not name a claim; write `pvc:NAME`, the name of a PersistentVolumeClaim");
+        check("file:///a/b", "a path stands without `file://`; write `/a/b`");
+    }
+}

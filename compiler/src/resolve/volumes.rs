@@ -1,0 +1,207 @@
+//! Data and outputs, and where each role sees them.
+
+use indexmap::IndexMap;
+use jobc_schema::Pointer;
+use jobc_schema::plan::{MountPlan, VolumeKind, VolumePlan, VolumeSource};
+use jobc_schema::role::{Role, UseChange, Uses};
+
+use super::volume_source::read_source;
+use super::{Context, secrets};
+use crate::diagnostic::{Diagnostic, Sink, codes};
+use crate::suggest;
+
+/// Folders that belong to the system or to jobc: nothing is mounted over them or, where the flag says so, below them.
+const RESERVED: [(&str, bool); 5] =
+    [("/", false), ("/proc", true), ("/sys", true), ("/dev", true), ("/etc/jobc", true)];
+
+/// The volumes of the job.
+pub(super) fn resolve_volumes(context: &Context<'_>, sink: &mut Sink) -> IndexMap<String, VolumePlan> {
+    let job = context.job;
+    let mut volumes = IndexMap::new();
+    for (name, data) in &job.data {
+        let at = Pointer::ROOT.keys(["data", name]);
+        let mut source = read(data.source.as_deref(), &at, sink);
+        match &mut source {
+            VolumeSource::Git { reference, .. } => reference.clone_from(&data.reference),
+            _ if data.reference.is_some() => {
+                refuse_option("ref", "a `git+https://` source", &at, data.source.is_some(), sink);
+            }
+            _ => {}
+        }
+        match &mut source {
+            VolumeSource::Https { unpack, .. } => *unpack = data.unpack,
+            _ if data.unpack => {
+                refuse_option("unpack", "an `https://` source", &at, data.source.is_some(), sink)
+            }
+            _ => {}
+        }
+        check_mount(&data.mount, &at.key("mount"), sink);
+        if let Some(secret) = &data.secret {
+            secrets::check_secret(context, secret, &at.key("secret"), sink);
+        }
+        let (secret, options) = (data.secret.clone(), data.options.clone());
+        volumes.insert(name.clone(), VolumePlan { kind: VolumeKind::Data, source, secret, options });
+    }
+    for (name, output) in &job.outputs {
+        let at = Pointer::ROOT.keys(["outputs", name]);
+        let source = read(output.source.as_deref(), &at, sink);
+        if matches!(source, VolumeSource::Https { .. } | VolumeSource::Git { .. }) {
+            sink.push(
+                Diagnostic::error(
+                    codes::VOLUME_SOURCE,
+                    format!("the output `{name}` cannot be written there"),
+                )
+                .at(&at.key("source"), "can only be read")
+                .note("write a path, `nfs://HOST/PATH`, `s3://BUCKET/PATH` or `pvc:NAME`"),
+            );
+        }
+        check_mount(&output.mount, &at.key("mount"), sink);
+        if let Some(secret) = &output.secret {
+            secrets::check_secret(context, secret, &at.key("secret"), sink);
+        }
+        let (secret, options) = (output.secret.clone(), output.options.clone());
+        volumes.insert(name.clone(), VolumePlan { kind: VolumeKind::Output, source, secret, options });
+    }
+    volumes
+}
+
+fn read(source: Option<&str>, at: &Pointer, sink: &mut Sink) -> VolumeSource {
+    let Some(text) = source else { return VolumeSource::Target {} };
+    read_source(text).unwrap_or_else(|error| {
+        let diagnostic = Diagnostic::error(codes::VOLUME_SOURCE, error.message).at(&at.key("source"), "");
+        sink.push(diagnostic.note(error.note));
+        VolumeSource::Target {}
+    })
+}
+
+fn refuse_option(key: &str, fits: &str, at: &Pointer, has_source: bool, sink: &mut Sink) {
+    let mut diagnostic =
+        Diagnostic::error(codes::VOLUME_OPTION, format!("`{key}` is for {fits}")).at_key(&at.key(key), "");
+    if has_source {
+        diagnostic = diagnostic.at(&at.key("source"), "this is another");
+    }
+    sink.push(diagnostic.note(format!("remove `{key}`, or change the source")));
+}
+
+/// The volumes a role sees: all of the job's unless it lists some.
+pub(super) fn resolve_mounts(
+    context: &Context<'_>,
+    name: &str,
+    role: &Role,
+    sink: &mut Sink,
+) -> Vec<MountPlan> {
+    let job = context.job;
+    let at = Pointer::ROOT.keys(["roles", name]);
+    let mut mounts: Vec<(MountPlan, Pointer)> = Vec::new();
+    let data = job.data.iter().map(|(name, data)| (name.as_str(), data.mount.as_str(), data.writable));
+    pick(role.data.as_ref(), "data", data, &at, &mut mounts, sink);
+    let outputs =
+        job.outputs.iter().map(|(name, output)| (name.as_str(), output.mount.as_str(), output.writable));
+    pick(role.outputs.as_ref(), "outputs", outputs, &at, &mut mounts, sink);
+    let mut seen: IndexMap<&str, &Pointer> = IndexMap::new();
+    for (mount, place) in &mounts {
+        if let Some(other) = seen.get(mount.path.as_str()) {
+            sink.push(
+                Diagnostic::error(codes::VOLUME_MOUNT, format!("two volumes are mounted at `{}` in `{name}`", mount.path))
+                    .at(place, "the second")
+                    .at(other, "the first")
+                    .note("give one of them another `mount`, or list the ones the role needs under its `data` and `outputs`"),
+            );
+        } else {
+            seen.insert(&mount.path, place);
+        }
+    }
+    mounts.into_iter().map(|(mount, _)| mount).collect()
+}
+
+fn pick<'a>(
+    uses: Option<&Uses>,
+    key: &str,
+    all: impl Iterator<Item = (&'a str, &'a str, bool)> + Clone,
+    at: &Pointer,
+    mounts: &mut Vec<(MountPlan, Pointer)>,
+    sink: &mut Sink,
+) {
+    let none = UseChange::default();
+    let wanted: Vec<(&str, &UseChange, Pointer)> = match uses {
+        None => {
+            mounts.extend(all.map(|(name, path, writable)| {
+                let mount = MountPlan { volume: name.to_owned(), path: tidy(path), writable };
+                (mount, Pointer::ROOT.keys([key, name, "mount"]))
+            }));
+            return;
+        }
+        Some(Uses::Names(names)) => {
+            let at = at.key(key);
+            names.iter().enumerate().map(|(number, name)| (name.as_str(), &none, at.index(number))).collect()
+        }
+        Some(Uses::Changes(changes)) => {
+            let at = at.key(key);
+            changes.iter().map(|(name, change)| (name.as_str(), change, at.key(name))).collect()
+        }
+    };
+    let mut taken: Vec<&str> = Vec::new();
+    for (name, change, place) in wanted {
+        let Some((_, path, writable)) = all.clone().find(|(known, ..)| *known == name) else {
+            let names = || all.clone().map(|(name, ..)| name);
+            let diagnostic =
+                Diagnostic::error(codes::VOLUME_UNKNOWN, format!("the job's `{key}` has no `{name}`"));
+            sink.push(match suggest::nearest(name, names()) {
+                Some(near) => diagnostic.at_key(&place, format!("did you mean `{near}`?")),
+                None => diagnostic.at_key(&place, "").note(format!("there is {}", suggest::list(names()))),
+            });
+            continue;
+        };
+        if taken.contains(&name) {
+            continue;
+        }
+        taken.push(name);
+        let path = match &change.mount {
+            Some(path) => {
+                check_mount(path, &place.key("mount"), sink);
+                path
+            }
+            None => path,
+        };
+        let writable = change.writable.unwrap_or(writable);
+        let mount = MountPlan { volume: name.to_owned(), path: tidy(path), writable };
+        mounts.push((mount, place));
+    }
+}
+
+/// Reports a path inside the instance that is not absolute, leaves its folder, or covers the system's.
+pub(super) fn check_mount(path: &str, at: &Pointer, sink: &mut Sink) {
+    let tidy = tidy(path);
+    let problem = if !path.starts_with('/') {
+        Some(("is not absolute", format!("write `/{}`", path.trim_start_matches("./"))))
+    } else if tidy.split('/').any(|part| part == "..") {
+        Some(("holds `..`", "write the path it leads to".to_owned()))
+    } else {
+        RESERVED
+            .iter()
+            .find(|(reserved, below)| {
+                tidy == *reserved
+                    || (*below && tidy.strip_prefix(reserved).is_some_and(|rest| rest.starts_with('/')))
+            })
+            .map(|(reserved, _)| {
+                let note = match *reserved {
+                    "/" => "it would hide the whole image; write a folder such as `/data`".to_owned(),
+                    "/etc/jobc" => "jobc puts files of its own there; write another folder".to_owned(),
+                    "/dev" if tidy == "/dev/shm" => {
+                        "write `resources: {shm: 8GiB}` for the size of /dev/shm".to_owned()
+                    }
+                    _ => "it belongs to the system; write a folder such as `/data`".to_owned(),
+                };
+                ("cannot be covered", note)
+            })
+    };
+    if let Some((what, note)) = problem {
+        sink.push(Diagnostic::error(codes::VOLUME_MOUNT, format!("`{path}` {what}")).at(at, "").note(note));
+    }
+}
+
+/// The path without doubled or trailing slashes and without `.`, so that equal places are equal texts.
+pub(super) fn tidy(path: &str) -> String {
+    let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
+    format!("/{}", parts.join("/"))
+}
