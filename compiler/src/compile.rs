@@ -8,12 +8,12 @@ use jobc_schema::{BackendName, Pointer, Targets};
 use crate::backend::{Content, Context, PartOf};
 use crate::diagnostic::{Diagnostic, DocumentId, Place, Sink, codes};
 use crate::document::Document;
-use crate::expand::{Overrides, Variant, expand};
+use crate::expand::{Overrides, expand};
 use crate::files::Files;
 use crate::lower::{Lowered, OnRefusal, lower};
 use crate::source::{SourceId, Sources};
 use crate::source_map::{SpanIndex, source_map};
-use crate::{check, emit, import, parse, resolve, suggest, template, validate};
+use crate::{check, emit, parse, resolve, suggest, template, validate};
 
 /// What to compile, and for where.
 pub struct Request<'a> {
@@ -77,9 +77,10 @@ pub fn plan(sources: &mut Sources, request: &Request<'_>, sink: &mut Sink) -> Op
     let document = parse::parse(sources, request.job, sink);
     let targets_document = request.targets.and_then(|id| parse::parse(sources, id, sink));
     let document = document.and_then(|d| template::expand_templates(d, sources, request.files, sink));
-    let document = document.and_then(|d| import::import(d, sources, sink));
+    //IMPORT
     let targets = targets_document.as_ref().and_then(|d| validate::targets(d, sink));
-    let planned = document.as_ref().and_then(|document| decide(document, targets.as_ref(), sources, request, sink));
+    let planned =
+        document.as_ref().and_then(|document| decide(document, targets.as_ref(), sources, request, sink));
     if let Some(document) = &document {
         silence(document, sink);
         sink.locate(DocumentId::Job, document);
@@ -103,11 +104,15 @@ fn decide(
     sink: &mut Sink,
 ) -> Option<(Vec<JobPlan>, OnRefusal)> {
     let sound = validate::validate(document, sink);
+    if sound {
+        check::check_document(document, sink);
+    }
     let (places, on_refusal) = choose_targets(targets, request, sink)?;
     if !sound || (request.targets.is_some() && targets.is_none()) {
         return None;
     }
-    let params = request.params.iter().filter_map(|&id| Some((id, parse::parse(sources, id, sink)?))).collect();
+    let params =
+        request.params.iter().filter_map(|&id| Some((id, parse::parse(sources, id, sink)?))).collect();
     let overrides = Overrides { set: request.set.clone(), params };
     let variants = expand(document, sources, &overrides, sink);
     let mut jobs = Vec::with_capacity(variants.len() * places.len());
@@ -158,13 +163,16 @@ fn choose_targets(
         places.extend(all);
     }
     let of_interest = |place: &TargetPlan| {
-        request.only_backends.is_empty() || place.settings.backends.iter().any(|b| request.only_backends.contains(b))
+        request.only_backends.is_empty()
+            || place.settings.backends.iter().any(|b| request.only_backends.contains(b))
     };
     places.retain(of_interest);
     if places.is_empty() && !sink.has_errors() {
         let wanted = request.only_backends.iter().map(|b| b.as_str());
         let message = format!("no target has the backends asked for: {}", suggest::list(wanted));
-        sink.push(Diagnostic::error(codes::NO_SUCH_TARGET, message).note("`jobc backends` lists the backends"));
+        sink.push(
+            Diagnostic::error(codes::NO_SUCH_TARGET, message).note("`jobc backends` lists the backends"),
+        );
     }
     let on_refusal = if chosen || targets.is_some() { OnRefusal::Fail } else { OnRefusal::Skip };
     (!sink.has_errors() || !places.is_empty()).then_some((places, on_refusal))
@@ -262,7 +270,8 @@ fn emit_job(job: JobPlan, lowered: Vec<Lowered>, spans: &SpanIndex, sources: &So
         }
     }
     let plan = Plan { version: 1, jobs: vec![job] };
-    let own = |path: &str, text: String| Artifact { path: path.into(), mode: 0o644, bytes: text.into_bytes() };
+    let own =
+        |path: &str, text: String| Artifact { path: path.into(), mode: 0o644, bytes: text.into_bytes() };
     let map = source_map(&maps, spans, sources);
     let mut artifacts = vec![own("plan.json", plan_json(&plan)), own("sourcemap.json", emit::to_json(&map))];
     artifacts.extend(files);

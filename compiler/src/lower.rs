@@ -114,7 +114,8 @@ fn not_built_in(job: &JobPlan, name: BackendName) -> Diagnostic {
 
 /// The note that stands for a backend which was only tried.
 fn skipped(job: &JobPlan, name: BackendName, aside: &Sink) -> Diagnostic {
-    let mut note = Diagnostic::info(codes::SKIPPED, format!("no `{name}` output for target `{}`", job.target.name));
+    let mut note =
+        Diagnostic::info(codes::SKIPPED, format!("no `{name}` output for target `{}`", job.target.name));
     let errors: Vec<&Diagnostic> =
         aside.diagnostics().iter().filter(|d| d.severity == Severity::Error).collect();
     if let Some(first) = errors.first() {
@@ -123,7 +124,11 @@ fn skipped(job: &JobPlan, name: BackendName, aside: &Sink) -> Diagnostic {
         note.notes.extend(first.notes.iter().filter(|n| !n.contains("--allow-lossy")).cloned());
     }
     if errors.len() > 1 {
-        note = note.note(format!("and {} more; `--target {}` shows them all", errors.len() - 1, job.target.name));
+        note = note.note(format!(
+            "and {} more; `--target {}` shows them all",
+            errors.len() - 1,
+            job.target.name
+        ));
     }
     note
 }

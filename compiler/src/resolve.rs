@@ -74,13 +74,6 @@ pub fn resolve(
     let table = Arc::new(scope::role_table(job));
     let name = variant.job_name(&job.name);
     let context = Context { job, variant, name, engine: Engine::new(), table, files };
-    if job.roles.is_empty() {
-        sink.push(
-            Diagnostic::error(codes::NO_ROLES, "the job has no roles")
-                .at(&Pointer::ROOT, "")
-                .note("write for example `roles: {main: {run: python train.py}}`"),
-        );
-    }
     let graph = graph::resolve_graph(&context, sink);
     let rendezvous = distributed::resolve_distributed(&context, sink);
     let gang = resolve_gang(&context, &graph, rendezvous.as_ref(), sink);
@@ -88,7 +81,7 @@ pub fn resolve(
     let (images, image_of) = images::resolve_images(&context, sink);
     let gpus = gpu::number_gpus(&context, &graph);
     let ports = ports::resolve_ports(&context, rendezvous.as_ref(), sink);
-    let secrets = secrets::resolve_secrets(&context, sink);
+    let secrets = secrets::resolve_secrets(&context);
     let registries = secrets::resolve_registries(&context, sink);
     let base = scope::shared_names(&context, rendezvous.as_ref());
     let mut roles = Vec::with_capacity(job.roles.len());

@@ -21,7 +21,9 @@ impl SpanIndex {
         while let Some((at, node)) = todo.pop() {
             match &node.value {
                 Value::Mapping(entries) => todo.extend(entries.iter().map(|e| (at.key(&e.key), &e.value))),
-                Value::Sequence(items) => todo.extend(items.iter().enumerate().map(|(i, n)| (at.index(i), n))),
+                Value::Sequence(items) => {
+                    todo.extend(items.iter().enumerate().map(|(i, n)| (at.index(i), n)))
+                }
                 _ => {}
             }
             spans.insert(at.as_str().to_owned(), node.span);

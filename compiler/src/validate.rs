@@ -48,6 +48,10 @@ struct TargetsSchema;
 pub fn validate(document: &Document, sink: &mut Sink) -> bool {
     let before = sink.error_count();
     let mut report = Report::new(document, DocumentId::Job, sink);
+    if rules::foreign_file::found(&mut report) {
+        report.finish();
+        return false;
+    }
     let json = document.to_json();
     if !JobSchema::is_valid(&json) {
         explain_all(JobSchema::iter_errors(&json), &schema::JOB, &mut report);

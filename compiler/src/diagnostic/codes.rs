@@ -91,13 +91,14 @@ codes! {
     EXCLUSIVE "J0112" "keys exclude each other";
     ONE_NEEDED "J0113" "one of several keys is needed";
     IMAGE_KEYS "J0114" "keys of an image block do not go together";
-    NO_ROLES "J0115" "a job has no roles";
+    ROLES_MISSING "J0115" "a job has no roles";
     NO_SCRIPT "J0116" "`shell` or `setup` has no script to work on";
     MATRIX_MIXED "J0117" "axes stand beside the rules of a matrix";
     DUPLICATE_ITEM "J0118" "a list names something twice";
     SHARED_NAME "J0119" "data and outputs share a name";
-    UNKNOWN_TARGET "J0120" "`default` names a target that is not there";
+    UNKNOWN_DEFAULT "J0120" "`default` names a target that is not there";
     UNUSED_SETTINGS "J0121" "a target has settings for a backend it does not write";
+    FOREIGN_FILE "J0122" "the file is another tool's";
     MISMATCH "J0149" "a checked file does not fit the types";
 
     // ---- J02xx: templates, parameters, resolve --------------------------------------------------
@@ -117,17 +118,15 @@ codes! {
     SECRET_PLACE "J0214" "a secret stands where its value would be seen";
     ENV_RESERVED "J0215" "a variable is set that jobc or the place sets";
     COMMAND "J0216" "the parts of a command do not go together";
-    READY "J0217" "`ready` does not say one way to know it";
-    FILE "J0218" "a file of a role is not one text at one place";
+    READY "J0217" "the page of `ready` is not a path";
+    FILE "J0218" "a file of a role is not text at a place of its own";
     MISSING_FILE "J0219" "a file that the job names cannot be used";
     IMAGE_NONE "J0220" "a role has no image";
     IMAGE_UNKNOWN "J0221" "a named image is not there";
-    IMAGE_FORM "J0222" "an image is not one of the forms";
+    IMAGE_FORM "J0222" "an image cannot be made that way";
     IMAGE_REFERENCE "J0223" "an image reference cannot be one";
-    NO_ROLES "J0224" "the job has no roles";
     VOLUME_SOURCE "J0230" "the source of data or of an output cannot be read";
     VOLUME_MOUNT "J0231" "something is mounted where it cannot be";
-    VOLUME_NAME "J0232" "data and an output have one name";
     VOLUME_UNKNOWN "J0233" "a role lists data or an output that is not there";
     VOLUME_OPTION "J0234" "an option does not fit the source";
     SECRET_UNKNOWN "J0235" "a secret is not declared";

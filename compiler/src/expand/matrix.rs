@@ -32,10 +32,7 @@ pub(super) fn read(document: &Document, sink: &mut Sink) -> Matrix {
     let key = document.root.entries().iter().find(|e| e.key == "matrix").map_or(node.span, |e| e.key_span);
     // The same as the type does: `axes` with a map is the long form, `axes` with a list an axis of that name.
     let rules = node.get("axes").filter(|axes| matches!(axes.value, Value::Mapping(_)));
-    if rules.is_none() {
-        long_form_keys(entries, sink);
-    }
-    let axes = read_axes(rules.map_or(&entries[..], Node::entries), rules.is_some(), sink);
+    let axes = read_axes(rules.map_or(&entries[..], Node::entries), sink);
     let (include, exclude) = match rules {
         Some(_) => (node.get("include"), node.get("exclude")),
         None => (None, None),
@@ -76,42 +73,11 @@ pub(super) fn read(document: &Document, sink: &mut Sink) -> Matrix {
     matrix(combinations)
 }
 
-/// `max_parallel` beside axes that are not under `axes` would be read as an axis.
-fn long_form_keys(entries: &[Entry], sink: &mut Sink) {
-    for entry in entries {
-        let meant = match entry.key.as_str() {
-            "max_parallel" => !matches!(entry.value.value, Value::Sequence(_)),
-            "include" | "exclude" => {
-                entry.value.items().iter().any(|item| matches!(item.value, Value::Mapping(_)))
-            }
-            _ => false,
-        };
-        if meant {
-            sink.push(
-                Diagnostic::error(
-                    codes::MATRIX_COMBINATION,
-                    format!("`{}` stands beside the axes of the matrix", entry.key),
-                )
-                .at_span(entry.key_span, "")
-                .note(
-                    "put the axes under `axes`, as in `matrix: {axes: {lr: [0.1, 0.01]}, max_parallel: 2}`",
-                ),
-            );
-        }
-    }
-}
-
-fn read_axes<'a>(entries: &'a [Entry], long: bool, sink: &mut Sink) -> Axes<'a> {
+fn read_axes<'a>(entries: &'a [Entry], sink: &mut Sink) -> Axes<'a> {
     let mut axes = Axes::new();
     for entry in entries {
         // What is no list of scalars is the schema's to report.
         let Value::Sequence(items) = &entry.value.value else { continue };
-        if !long
-            && matches!(entry.key.as_str(), "include" | "exclude")
-            && items.iter().any(|i| !i.entries().is_empty())
-        {
-            continue;
-        }
         if items.is_empty() {
             sink.push(
                 Diagnostic::error(codes::MATRIX_EMPTY, format!("the axis `{}` has no values", entry.key))

@@ -9,7 +9,7 @@ use crate::diagnostic::{Diagnostic, Sink, codes};
 
 /// The command of a role.
 pub(super) fn resolve_command(texts: &Texts<'_>, role: &Role, at: &Pointer, sink: &mut Sink) -> CommandPlan {
-    report_contradictions(role, at, sink);
+    report_shell(role, at, sink);
     let setup = role.setup.as_ref().map(|setup| texts.text(setup, &at.key("setup"), sink));
     match (&role.run, &role.args) {
         (Some(Run::Script(script)), _) => CommandPlan::Script {
@@ -51,31 +51,14 @@ pub(super) fn resolve_workdir(
     Some(workdir)
 }
 
-fn report_contradictions(role: &Role, at: &Pointer, sink: &mut Sink) {
-    let mut refuse = |key: &str, other: Option<&str>, message: &str, note: &str| {
-        let mut diagnostic = Diagnostic::error(codes::COMMAND, message).at_key(&at.key(key), "");
-        if let Some(other) = other {
-            diagnostic = diagnostic.at_key(&at.key(other), "");
-        }
-        sink.push(diagnostic.note(note));
-    };
-    if role.run.is_some() && role.args.is_some() {
-        refuse(
-            "args",
-            Some("run"),
-            "`args` and `run` exclude each other",
-            "`run` replaces the image's ENTRYPOINT and CMD; `args` keeps the ENTRYPOINT. Put the arguments into `run`, or remove it",
-        );
-    }
-    if role.run.is_none() && role.setup.is_some() {
-        refuse("setup", None, "`setup` has no `run` behind it", "write what runs after it as `run`");
-    }
-    if role.shell.is_some() && !matches!(role.run, Some(Run::Script(_))) {
-        refuse(
-            "shell",
-            None,
-            "`shell` has no script to run",
-            "write `run` as a string; a list is run by no shell",
+/// A `shell` that would not run the set-up before a list: only scripts have a shell of their choice.
+fn report_shell(role: &Role, at: &Pointer, sink: &mut Sink) {
+    if role.shell.is_some() && matches!(role.run, Some(Run::Argv(_))) {
+        sink.push(
+            Diagnostic::error(codes::COMMAND, "`shell` does not go with a `run` that is a list")
+                .at_key(&at.key("shell"), "")
+                .at(&at.key("run"), "run by no shell")
+                .note("write `run` as a string; before a list, `setup` is run by bash"),
         );
     }
 }

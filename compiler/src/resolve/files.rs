@@ -60,22 +60,6 @@ fn resolve_content(
     at: &Pointer,
     sink: &mut Sink,
 ) -> Option<FileContent> {
-    let written: Vec<&str> = [
-        ("content", file.content.is_some()),
-        ("from", file.from.is_some()),
-        ("secret", file.secret.is_some()),
-    ]
-    .into_iter()
-    .filter_map(|(key, written)| written.then_some(key))
-    .collect();
-    if let [first, second, ..] = written[..] {
-        sink.push(
-            Diagnostic::error(codes::FILE, format!("`{first}` and `{second}` exclude each other"))
-                .at_key(&at.key(second), "")
-                .at_key(&at.key(first), "")
-                .note("a file has one content"),
-        );
-    }
     if let Some(content) = &file.content {
         let at = at.key("content");
         return Some(match texts.secret(content, &at, sink) {
@@ -86,16 +70,10 @@ fn resolve_content(
     if let Some(from) = &file.from {
         return read(context, from, &at.key("from"), sink).map(|text| FileContent::Text(Text::literal(text)));
     }
-    if let Some(secret) = &file.secret {
-        secrets::check_secret(context, secret, &at.key("secret"), sink);
-        return Some(FileContent::Secret { secret: secret.clone() });
-    }
-    sink.push(
-        Diagnostic::error(codes::FILE, "the file has no content")
-            .at_key(at, "")
-            .note("write one of `content`, `from` and `secret`"),
-    );
-    None
+    // Exactly one of the three is there: a rule of the pass before.
+    let secret = file.secret.as_ref()?;
+    secrets::check_secret(context, secret, &at.key("secret"), sink);
+    Some(FileContent::Secret { secret: secret.clone() })
 }
 
 /// The text of a file beside the job file; what is wrong with it is reported.

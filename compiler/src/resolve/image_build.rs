@@ -169,22 +169,6 @@ impl<'a> Build<'a> {
 
     fn own_steps(&self, steps: &mut Vec<BuildStep>, texts: &mut Vec<String>, sink: &mut Sink) {
         let block = self.block;
-        for (key, written) in [
-            ("apt", !block.apt.is_empty()),
-            ("conda", block.conda.is_some()),
-            ("python", block.python.is_some()),
-            ("copy", !block.copy.is_empty()),
-            ("run", !block.run.is_empty()),
-        ] {
-            if written {
-                sink.push(
-                    Diagnostic::error(codes::IMAGE_FORM, format!("`{key}` and `steps` exclude each other"))
-                        .at_key(&self.at.key(key), "")
-                        .at_key(&self.at.key("steps"), "says the whole order")
-                        .note(format!("make `{key}` one of the steps")),
-                );
-            }
-        }
         for (number, step) in block.steps.iter().enumerate() {
             self.step(step, &self.at.key("steps").index(number), steps, texts, sink);
         }
@@ -198,7 +182,6 @@ impl<'a> Build<'a> {
         texts: &mut Vec<String>,
         sink: &mut Sink,
     ) {
-        let before = steps.len();
         if let Some(apt) = &step.apt {
             steps.push(BuildStep::Apt(self.list(apt, &at.key("apt"), sink)));
         }
@@ -222,13 +205,6 @@ impl<'a> Build<'a> {
         }
         if let Some(user) = &step.user {
             steps.push(BuildStep::User(self.fill(user, &at.key("user"), sink)));
-        }
-        if steps.len() != before + 1 {
-            sink.push(
-                Diagnostic::error(codes::IMAGE_FORM, "a step does exactly one thing")
-                    .at(at, "")
-                    .note("write a step for each, as in `[{apt: [git]}, {run: make}]`"),
-            );
         }
     }
 

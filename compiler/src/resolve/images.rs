@@ -156,9 +156,7 @@ fn resolve_image(
         }
         Image::Block(block) => block,
     };
-    if !check_form(block, at, sink) {
-        return None;
-    }
+    check_context(block, at, sink);
     let build = image_build::Build::new(context, names, block, at);
     if let Some(from) = &block.from
         && is_only_from(block)
@@ -190,77 +188,16 @@ fn is_only_from(block: &ImageBlock) -> bool {
     *block == only
 }
 
-/// Reports a block that is not exactly one of its forms, and keys that are another form's.
-fn check_form(block: &ImageBlock, at: &Pointer, sink: &mut Sink) -> bool {
-    let forms: Vec<&str> = [("from", &block.from), ("use", &block.use_), ("dockerfile", &block.dockerfile)]
-        .into_iter()
-        .filter_map(|(key, value)| value.is_some().then_some(key))
-        .collect();
-    match forms[..] {
-        [] => {
-            sink.push(
-                Diagnostic::error(codes::IMAGE_FORM, "the image does not say what it is made from")
-                    .at(at, "")
-                    .note("write `from: IMAGE` to build on one, `use: NAME` to pick one of `images`, or `dockerfile: PATH`"),
-            );
-            false
-        }
-        [form] => {
-            let mut fine = true;
-            for key in other_keys(block, form) {
-                fine = false;
-                let note = match (form, key) {
-                    ("use", _) => "`use` stands alone: change the image under `images`",
-                    ("dockerfile", _) => {
-                        "it belongs to images built with `from`; write it into the Dockerfile"
-                    }
-                    _ => "it belongs to images built with `dockerfile`",
-                };
-                sink.push(
-                    Diagnostic::error(codes::IMAGE_FORM, format!("`{key}` does not go with `{form}`"))
-                        .at_key(&at.key(key), "")
-                        .note(note),
-                );
-            }
-            fine
-        }
-        [first, second, ..] => {
-            sink.push(
-                Diagnostic::error(codes::IMAGE_FORM, format!("`{first}` and `{second}` exclude each other"))
-                    .at_key(&at.key(second), "")
-                    .at_key(&at.key(first), "")
-                    .note("an image is one of `from`, `use` and `dockerfile`"),
-            );
-            false
-        }
+/// Reports a `context` that nothing would look at: only a Dockerfile's build has one of its own.
+fn check_context(block: &ImageBlock, at: &Pointer, sink: &mut Sink) {
+    if block.dockerfile.is_none() && block.context.is_some() {
+        sink.push(
+            Diagnostic::error(codes::IMAGE_FORM, "`context` does not go with `from`")
+                .at_key(&at.key("context"), "")
+                .at_key(&at.key("from"), "beside this")
+                .note("an image built with `from` sees the job file's folder; write the folder into `copy`"),
+        );
     }
-}
-
-/// The keys that are written and do not belong to the form.
-fn other_keys(block: &ImageBlock, form: &str) -> Vec<&'static str> {
-    let dockerfile = form == "dockerfile";
-    let from = form == "from";
-    [
-        ("context", block.context.is_some(), dockerfile),
-        ("target", block.target.is_some(), dockerfile),
-        ("args", !block.args.is_empty(), dockerfile || from),
-        ("apt", !block.apt.is_empty(), from),
-        ("conda", block.conda.is_some(), from),
-        ("python", block.python.is_some(), from),
-        ("copy", !block.copy.is_empty(), from),
-        ("run", !block.run.is_empty(), from),
-        ("env", !block.env.is_empty(), from),
-        ("workdir", block.workdir.is_some(), from),
-        ("user", block.user.is_some(), from),
-        ("entrypoint", block.entrypoint.is_some(), from),
-        ("labels", !block.labels.is_empty(), from),
-        ("platform", block.platform.is_some(), from),
-        ("secrets", !block.secrets.is_empty(), from),
-        ("steps", !block.steps.is_empty(), from),
-    ]
-    .into_iter()
-    .filter_map(|(key, written, belongs)| (written && !belongs).then_some(key))
-    .collect()
 }
 
 /// Reports what no registry could serve; the whole grammar is the registry's matter.

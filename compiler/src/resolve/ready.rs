@@ -19,10 +19,10 @@ pub(super) fn resolve_ready(
 ) -> Option<ReadyPlan> {
     let ready = role.ready.as_ref()?;
     let at = at.key("ready");
-    let mut probes: Vec<(&str, ProbePlan)> = Vec::new();
+    let mut probes: Vec<ProbePlan> = Vec::new();
     if let Some(label) = &ready.port {
         check_label(label, scope, &at.key("port"), sink);
-        probes.push(("port", ProbePlan::Port(label.clone())));
+        probes.push(ProbePlan::Port(label.clone()));
     }
     if let Some(http) = &ready.http {
         check_label(&http.port, scope, &at.keys(["http", "port"]), sink);
@@ -33,31 +33,17 @@ pub(super) fn resolve_ready(
                     .note(format!("write `/{}`", http.path)),
             );
         }
-        probes.push(("http", ProbePlan::Http { port: http.port.clone(), path: http.path.clone() }));
+        probes.push(ProbePlan::Http { port: http.port.clone(), path: http.path.clone() });
     }
     if let Some(exec) = &ready.exec {
-        probes.push(("exec", ProbePlan::Exec(texts.texts(exec, &at.key("exec"), sink))));
+        probes.push(ProbePlan::Exec(texts.texts(exec, &at.key("exec"), sink)));
     }
     if let Some(log) = &ready.log {
-        probes.push(("log", ProbePlan::Log(log.clone())));
-    }
-    if let [(first, _), (second, _), ..] = &probes[..] {
-        sink.push(
-            Diagnostic::error(codes::READY, format!("`{first}` and `{second}` exclude each other"))
-                .at_key(&at.key(second), "")
-                .at_key(&at.key(first), "")
-                .note("one probe tells when an instance is ready"),
-        );
+        probes.push(ProbePlan::Log(log.clone()));
     }
     let seconds = |written: Option<Seconds>, usual: u64| written.map_or(usual, |t| t.0);
-    let Some((_, probe)) = probes.into_iter().next() else {
-        sink.push(
-            Diagnostic::error(codes::READY, "`ready` does not say how it is known")
-                .at_key(&at, "")
-                .note("write one of `port`, `http`, `exec` and `log`, as in `ready: {port: http}`"),
-        );
-        return None;
-    };
+    // Exactly one is there: a rule of the pass before.
+    let probe = probes.into_iter().next()?;
     Some(ReadyPlan {
         probe,
         delay_seconds: seconds(ready.delay, 0),

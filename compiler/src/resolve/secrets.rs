@@ -9,7 +9,7 @@ use crate::diagnostic::{Diagnostic, Place, Sink, codes};
 use crate::suggest;
 
 /// Where each secret's value comes from.
-pub(super) fn resolve_secrets(context: &Context<'_>, sink: &mut Sink) -> IndexMap<String, SecretPlan> {
+pub(super) fn resolve_secrets(context: &Context<'_>) -> IndexMap<String, SecretPlan> {
     let mut plans = IndexMap::new();
     for (name, secret) in &context.job.secrets {
         let plan = match (&secret.env, &secret.file, &secret.store) {
@@ -18,17 +18,8 @@ pub(super) fn resolve_secrets(context: &Context<'_>, sink: &mut Sink) -> IndexMa
             (None, None, Some(store)) => {
                 SecretPlan::Store { name: store.name.clone(), key: store.key.clone() }
             }
-            _ => {
-                sink.push(
-                    Diagnostic::error(
-                        codes::SECRET_UNKNOWN,
-                        format!("the secret `{name}` does not come from one place"),
-                    )
-                    .at_key(&Pointer::ROOT.keys(["secrets", name]), "")
-                    .note("write exactly one of `env`, `file` and `store`, as in `{env: WANDB_API_KEY}`"),
-                );
-                continue;
-            }
+            // Exactly one is there: a rule of the pass before.
+            _ => continue,
         };
         plans.insert(name.clone(), plan);
     }

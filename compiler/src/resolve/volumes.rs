@@ -44,15 +44,6 @@ pub(super) fn resolve_volumes(context: &Context<'_>, sink: &mut Sink) -> IndexMa
     }
     for (name, output) in &job.outputs {
         let at = Pointer::ROOT.keys(["outputs", name]);
-        if volumes.contains_key(name) {
-            sink.push(
-                Diagnostic::error(codes::VOLUME_NAME, format!("`{name}` is both data and an output"))
-                    .at_key(&at, "the output")
-                    .at_key(&Pointer::ROOT.keys(["data", name]), "the data")
-                    .note("data and outputs share one name space; rename one, or keep the data with `writable: true`"),
-            );
-            continue;
-        }
         let source = read(output.source.as_deref(), &at, sink);
         if matches!(source, VolumeSource::Https { .. } | VolumeSource::Git { .. }) {
             sink.push(
@@ -104,8 +95,8 @@ pub(super) fn resolve_mounts(
     let mut mounts: Vec<(MountPlan, Pointer)> = Vec::new();
     let data = job.data.iter().map(|(name, data)| (name.as_str(), data.mount.as_str(), data.writable));
     pick(role.data.as_ref(), "data", data, &at, &mut mounts, sink);
-    let outputs = job.outputs.iter().filter(|(name, _)| !job.data.contains_key(*name));
-    let outputs = outputs.map(|(name, output)| (name.as_str(), output.mount.as_str(), output.writable));
+    let outputs =
+        job.outputs.iter().map(|(name, output)| (name.as_str(), output.mount.as_str(), output.writable));
     pick(role.outputs.as_ref(), "outputs", outputs, &at, &mut mounts, sink);
     let mut seen: IndexMap<&str, &Pointer> = IndexMap::new();
     for (mount, place) in &mounts {

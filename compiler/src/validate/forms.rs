@@ -88,6 +88,11 @@ pub(super) static FORMS: &[Form] = &[
         "write two or three numbers, such as `\"3.11\"`; ranges go under `packages`",
     ),
     text(r"^[0-9]+(\.[0-9]+){0,2}$", "a driver version", "write one to three numbers, such as `550.54.15`"),
+    text(
+        r"^[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*$",
+        "a list of numbers",
+        "write numbers and ranges with `,` between, such as `0-3,8`",
+    ),
     text(r"^1\.[0-9]+$", "a release of Kubernetes", "write its first two numbers, such as `\"1.34\"`"),
     text(
         r"^[a-z0-9]+/[a-z0-9]+(/v[0-9]+)?$",
@@ -115,9 +120,15 @@ mod tests {
                 if let Some(Json::String(pattern)) = map.get("pattern") {
                     found.insert(pattern);
                 }
-                map.values().for_each(|child| patterns(child, found));
+                for child in map.values() {
+                    patterns(child, found);
+                }
             }
-            Json::Array(items) => items.iter().for_each(|child| patterns(child, found)),
+            Json::Array(items) => {
+                for child in items {
+                    patterns(child, found);
+                }
+            }
             _ => {}
         }
     }
@@ -129,7 +140,9 @@ mod tests {
             .map(|text| serde_json::from_str(text).unwrap())
             .collect();
         let mut found = BTreeSet::new();
-        schemas.iter().for_each(|schema| patterns(schema, &mut found));
+        for schema in &schemas {
+            patterns(schema, &mut found);
+        }
         let known: BTreeSet<&str> = FORMS.iter().map(|form| form.pattern).collect();
         assert_eq!(found, known);
         assert_eq!(known.len(), FORMS.len(), "a pattern stands twice");

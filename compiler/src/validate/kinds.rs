@@ -49,7 +49,11 @@ pub(super) fn union(
         .zip(context)
         .find(|(branch, errors)| !errors.is_empty() && accepts(&accepted(refused.schema, branch), kind));
     match meant {
-        Some((_, errors)) => errors.iter().for_each(|error| explain(error, refused.schema, report)),
+        Some((_, errors)) => {
+            for error in errors {
+                explain(error, refused.schema, report);
+            }
+        }
         None => wrong(refused, report),
     }
 }
@@ -99,8 +103,7 @@ pub(super) fn expected(schema: &Schema, part: &Json) -> Vec<String> {
     };
     let choices = choices::allowed(schema, part);
     if !choices.is_empty() {
-        choices.iter().for_each(|choice| add(format!("`{choice}`")));
-        return words;
+        return choices.iter().map(|choice| format!("`{choice}`")).collect();
     }
     if branches(part).next().is_some() {
         branches(part).flat_map(|branch| expected(schema, branch)).for_each(add);
@@ -113,7 +116,9 @@ pub(super) fn expected(schema: &Schema, part: &Json) -> Vec<String> {
     for kind in accepted(schema, part) {
         match (kind, form) {
             ("string", Some(form)) if !form.words.is_empty() => {
-                form.words.iter().for_each(|word| add(format!("`{word}`")));
+                for word in form.words {
+                    add(format!("`{word}`"));
+                }
             }
             // The string is only there for an expression.
             ("string", Some(form)) if form.what.is_empty() => {}

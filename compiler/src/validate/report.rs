@@ -141,8 +141,7 @@ fn reads_otherwise(text: &str) -> bool {
 /// The value as the user wrote it, for a message; strings in their own letters.
 pub(super) fn written(node: &Node) -> String {
     match &node.value {
-        Value::Number { text, .. } => text.clone(),
-        Value::String(text) => text.clone(),
+        Value::Number { text, .. } | Value::String(text) => text.clone(),
         Value::Bool(b) => b.to_string(),
         _ => node.describe(),
     }

@@ -1,6 +1,7 @@
 //! What a schema cannot say, one idea a file; each rule looks at the document, so that it points at the very key.
 
 mod amounts;
+pub(super) mod foreign_file;
 mod image;
 mod lists;
 mod matrix;
@@ -55,7 +56,7 @@ fn needs_roles(root: &Node, report: &mut Report<'_>) {
     }
     // Who wrote `services:` or `run:` at the top was told already, yet not that nothing would run.
     report.push(
-        Diagnostic::error(codes::NO_ROLES, "the job has no `roles`")
+        Diagnostic::error(codes::ROLES_MISSING, "the job has no `roles`")
             .at_place(report.key(&Pointer::ROOT.key(&first.key)), "")
             .note("write what runs, each under a name of its own: `roles: {train: {run: python train.py}}`"),
     );

@@ -4,6 +4,7 @@ mod job;
 mod limits;
 mod messages;
 mod mutation;
+mod pages;
 mod targets;
 
 use std::fmt::Write as _;
@@ -69,7 +70,9 @@ fn check(texts: &[&str]) -> String {
         let (sources, diagnostics) = findings(text);
         let _ = writeln!(out, "{}", text.trim_end());
         out.push_str("----\n");
-        diagnostics.iter().for_each(|diagnostic| describe(&mut out, &sources, diagnostic));
+        for diagnostic in &diagnostics {
+            describe(&mut out, &sources, diagnostic);
+        }
         if diagnostics.is_empty() {
             out.push_str("fine\n");
         }
@@ -80,8 +83,8 @@ fn check(texts: &[&str]) -> String {
 
 /// A job with one role `train` whose lines are these.
 fn role(lines: &str) -> String {
-    let indented: String = lines.lines().map(|line| format!("    {line}\n")).collect();
-    format!("version: 1\nname: demo\nroles:\n  train:\n{indented}")
+    let indented: Vec<String> = lines.lines().map(|line| format!("    {line}")).collect();
+    format!("version: 1\nname: demo\nroles:\n  train:\n{}\n", indented.join("\n"))
 }
 
 /// Each role, and what is said about it.

@@ -58,9 +58,10 @@ fn defaults(root: &Node, report: &mut Report<'_>) {
     for (index, item) in root.get("default").map_or(&[][..], Node::items).iter().enumerate() {
         let Some(name) = item.as_str().filter(|name| !targets.contains(name)) else { continue };
         let at = Pointer::ROOT.key("default").index(index);
-        let mut diagnostic = Diagnostic::error(codes::UNKNOWN_TARGET, format!("there is no target `{name}`"))
-            .at_place(report.value(&at), "")
-            .note(format!("the targets are {}", suggest::list(targets.iter().copied())));
+        let mut diagnostic =
+            Diagnostic::error(codes::UNKNOWN_DEFAULT, format!("there is no target `{name}`"))
+                .at_place(report.value(&at), "")
+                .note(format!("the targets are {}", suggest::list(targets.iter().copied())));
         if let Some(near) = suggest::nearest(name, targets.iter().copied()) {
             diagnostic =
                 report.rewrite(diagnostic, &at, &report.string(near), crate::diagnostic::Safety::Safe);

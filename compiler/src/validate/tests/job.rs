@@ -53,7 +53,9 @@ fn what_does_not_fit_the_types_has_a_place() {
     assert_eq!(crate::validate::job(&document, &mut sink), None);
     sink.locate(DocumentId::Job, &document);
     let mut out = String::new();
-    sink.finish().iter().for_each(|diagnostic| describe(&mut out, &sources, diagnostic));
+    for diagnostic in &sink.finish() {
+        describe(&mut out, &sources, diagnostic);
+    }
     insta::assert_snapshot!(out);
 }
 

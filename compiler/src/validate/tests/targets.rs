@@ -16,7 +16,9 @@ fn check(texts: &[&str]) -> String {
         assert_eq!(targets.is_some(), !sink.has_errors(), "{text}");
         sink.locate(DocumentId::Targets, &document);
         let _ = writeln!(out, "{}\n----", text.trim_end());
-        sink.finish().iter().for_each(|diagnostic| describe(&mut out, &sources, diagnostic));
+        for diagnostic in &sink.finish() {
+            describe(&mut out, &sources, diagnostic);
+        }
         if let Some(targets) = targets {
             let _ = writeln!(out, "=> {}", serde_json::to_string(&targets).unwrap());
         }

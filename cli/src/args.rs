@@ -1,0 +1,222 @@
+//! The command line.
+
+use camino::Utf8PathBuf;
+use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+use jobc_compiler::diagnostic::render::Format;
+use jobc_schema::BackendName;
+use jobc_schema::target::GpuInjection;
+
+/// Compile one job file into Dockerfiles, OCI bundles, cgroup files, Kubernetes manifests and OpenPAI jobs.
+#[derive(Debug, Parser)]
+#[command(name = "jobc", version, max_term_width = 100)]
+pub(crate) struct Args {
+    /// How findings are shown
+    #[arg(long, global = true, value_enum, default_value_t = FormatArg::Text)]
+    pub format: FormatArg,
+    /// When to use colours
+    #[arg(long, global = true, value_enum, default_value_t = ColourArg::Auto, env = "JOBC_COLOR", value_name = "WHEN", alias = "color")]
+    pub colour: ColourArg,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Write everything a job needs to run at its targets
+    Build(BuildArgs),
+    /// Check a job without writing anything
+    Check(CheckArgs),
+    /// Print the plan: what was decided, with every default filled in
+    Plan(PlanArgs),
+    /// Print a JSON Schema
+    Schema {
+        /// Which format
+        #[arg(value_enum, default_value_t = SchemaArg::Job)]
+        name: SchemaArg,
+    },
+    /// Explain a diagnostic code; without one, list all
+    Explain {
+        /// The code, such as J0101
+        code: Option<String>,
+    },
+    /// Show what each backend can express
+    Backends {
+        /// Judge by the settings of this target of `targets.yaml`
+        #[arg(long)]
+        target: Option<String>,
+    },
+    /// Write a starter job
+    Init(InitArgs),
+    /// Print a shell's completion script
+    Completions {
+        /// The shell
+        #[arg(value_enum)]
+        shell: Shell,
+    },
+    /// Print the manual page
+    Man {
+        /// The command whose page to print
+        command: Option<String>,
+    },
+}
+
+/// What `build`, `check` and `plan` read.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct JobArgs {
+    /// The job file, or `-` for standard input; `job.yaml` of this folder unless given
+    pub job: Option<Utf8PathBuf>,
+    /// Set a parameter; may be repeated
+    #[arg(long, value_name = "NAME=VALUE", value_parser = parse_set)]
+    pub set: Vec<(String, String)>,
+    /// Take parameters from a YAML or JSON file; may be repeated
+    #[arg(long, value_name = "FILE")]
+    pub params: Vec<Utf8PathBuf>,
+    /// Build for this target; may be repeated
+    #[arg(long, short, value_name = "NAME")]
+    pub target: Vec<String>,
+    /// Write only this backend; may be repeated
+    #[arg(long, short, value_name = "NAME", value_parser = parse_backend)]
+    pub backend: Vec<BackendName>,
+    /// The targets file; otherwise `targets.yaml` beside the job file or above it, up to the repository's root
+    #[arg(long, value_name = "FILE")]
+    pub targets: Option<Utf8PathBuf>,
+    /// Go on where a backend cannot express something, and report it as a warning
+    #[arg(long)]
+    pub allow_lossy: bool,
+    /// What of the GPU set-up OCI bundles carry besides the NVIDIA environment
+    #[arg(long, value_enum, value_name = "HOW")]
+    pub gpu_injection: Option<GpuInjectionArg>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct BuildArgs {
+    #[command(flatten)]
+    pub job: JobArgs,
+    /// Write to DIR/<target>/ in place of out/<job>/<target>/ beside the job file
+    #[arg(long, short, value_name = "DIR")]
+    pub output: Option<Utf8PathBuf>,
+    /// Write nothing; exit with 1 where the files on disk differ, and show how
+    #[arg(long, conflicts_with = "stdout")]
+    pub check: bool,
+    /// Print the files in place of writing them
+    #[arg(long)]
+    pub stdout: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct CheckArgs {
+    #[command(flatten)]
+    pub job: JobArgs,
+    /// Treat warnings as errors
+    #[arg(long)]
+    pub deny_warnings: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct PlanArgs {
+    #[command(flatten)]
+    pub job: JobArgs,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct InitArgs {
+    /// The folder to write to
+    #[arg(default_value = ".")]
+    pub folder: Utf8PathBuf,
+    /// The example to start from
+    #[arg(long, short, value_name = "NAME", default_value = "hello-cpu")]
+    pub example: String,
+    /// List the examples
+    #[arg(long)]
+    pub list: bool,
+    /// Replace files that are there
+    #[arg(long)]
+    pub force: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FormatArg {
+    /// With excerpts, for people
+    Text,
+    /// One line a finding
+    Short,
+    /// For programs
+    Json,
+    /// SARIF 2.1.0, for code scanning
+    Sarif,
+    /// Annotations of GitHub Actions
+    Github,
+}
+
+impl From<FormatArg> for Format {
+    fn from(format: FormatArg) -> Self {
+        match format {
+            FormatArg::Text => Self::Text,
+            FormatArg::Short => Self::Short,
+            FormatArg::Json => Self::Json,
+            FormatArg::Sarif => Self::Sarif,
+            FormatArg::Github => Self::Github,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ColourArg {
+    Auto,
+    Always,
+    Never,
+}
+
+impl ColourArg {
+    /// Makes the choice known to everything that prints.
+    pub(crate) fn write_global(self) {
+        let choice = match self {
+            Self::Auto => anstream::ColorChoice::Auto,
+            Self::Always => anstream::ColorChoice::Always,
+            Self::Never => anstream::ColorChoice::Never,
+        };
+        choice.write_global();
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SchemaArg {
+    Job,
+    Targets,
+    Plan,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum GpuInjectionArg {
+    /// NVIDIA's prestart hook
+    Hook,
+    /// CDI device names as an annotation
+    Cdi,
+    /// Nothing
+    None,
+}
+
+impl From<GpuInjectionArg> for GpuInjection {
+    fn from(how: GpuInjectionArg) -> Self {
+        match how {
+            GpuInjectionArg::Hook => Self::Hook,
+            GpuInjectionArg::Cdi => Self::Cdi,
+            GpuInjectionArg::None => Self::None,
+        }
+    }
+}
+
+fn parse_set(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err("write NAME=VALUE".to_owned()),
+    }
+}
+
+fn parse_backend(text: &str) -> Result<BackendName, String> {
+    BackendName::ALL.into_iter().find(|name| name.as_str() == text).ok_or_else(|| {
+        let known: Vec<&str> = BackendName::ALL.iter().map(|name| name.as_str()).collect();
+        format!("known backends: {}", known.join(", "))
+    })
+}

@@ -1,0 +1,21 @@
+//! The commands, one a file.
+
+pub(crate) mod backends;
+pub(crate) mod build;
+pub(crate) mod check;
+pub(crate) mod completions;
+pub(crate) mod explain;
+pub(crate) mod init;
+pub(crate) mod man;
+pub(crate) mod plan;
+pub(crate) mod schema;
+
+use crate::Outcome;
+use crate::input::Unusable;
+use crate::terminal;
+
+/// Says why an input cannot be used.
+fn unusable(Unusable(why): &Unusable) -> Outcome {
+    terminal::eprint(&format!("jobc: {why}\n"));
+    Outcome::WrongUse
+}

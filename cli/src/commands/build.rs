@@ -1,0 +1,179 @@
+//! `jobc build`: everything a job needs to run at its targets.
+
+use camino::{Utf8Path, Utf8PathBuf};
+use jobc_compiler::compile::{Output, build, plan};
+use jobc_compiler::diagnostic::Sink;
+use similar::TextDiff;
+
+use crate::args::{Args, BuildArgs, FormatArg};
+use crate::input::{Input, relative, shorten};
+use crate::output::{Written, list, write};
+use crate::report::{self, Row};
+use crate::{Outcome, terminal};
+
+pub(crate) fn run(build_args: &BuildArgs, args: &Args) -> Outcome {
+    let mut input = match Input::read(&build_args.job) {
+        Ok(input) => input,
+        Err(why) => return super::unusable(&why),
+    };
+    let place = match Place::new(build_args.output.as_deref(), &input.folder) {
+        Ok(place) => place,
+        Err(why) => return super::unusable(&why),
+    };
+    let mut sink = Sink::new();
+    let (outputs, sources) = {
+        let folder = input.folder.clone();
+        let to_job = |job: &str| relative(&folder, &place.folder(job, "target"));
+        let mut sources = std::mem::take(&mut input.sources);
+        let request = input.request(&build_args.job, &to_job);
+        let planned = plan(&mut sources, &request, &mut sink);
+        let outputs = planned.as_ref().map(|planned| build(&sources, planned, &request, &mut sink));
+        (outputs.unwrap_or_default(), sources)
+    };
+    let outcome = report::findings(&sources, sink, args, build_args.stdout);
+    if outcome != Outcome::Fine {
+        return outcome;
+    }
+    let several = outputs.iter().any(|output| !output.job.matrix.is_empty());
+    let place = Place { several, ..place };
+    if build_args.stdout {
+        print_files(&outputs, !build_args.job.backend.is_empty());
+        Outcome::Fine
+    } else if build_args.check {
+        compare(&outputs, &place)
+    } else {
+        write_all(&outputs, &place, args)
+    }
+}
+
+/// Where outputs go.
+struct Place {
+    /// The folder of `-o`, absolute.
+    given: Option<Utf8PathBuf>,
+    /// `out` beside the job file, absolute.
+    beside: Utf8PathBuf,
+    /// Whether `-o` gets a folder a job, because a matrix makes several.
+    several: bool,
+}
+
+impl Place {
+    fn new(given: Option<&Utf8Path>, job_folder: &Utf8Path) -> Result<Self, crate::input::Unusable> {
+        let here = || crate::input::absolute(".".into());
+        let given = given.map(|path| Ok(normalise(&here()?.join(path)))).transpose()?;
+        Ok(Self { given, beside: job_folder.join("out"), several: false })
+    }
+
+    /// The folder of one job for one target.
+    fn folder(&self, job: &str, target: &str) -> Utf8PathBuf {
+        match &self.given {
+            Some(given) if self.several => given.join(job).join(target),
+            Some(given) => given.join(target),
+            None => self.beside.join(job).join(target),
+        }
+    }
+}
+
+/// Takes `.` and `..` out of an absolute path, by names alone, since the folder may not exist yet.
+fn normalise(path: &Utf8Path) -> Utf8PathBuf {
+    let mut out = Utf8PathBuf::new();
+    for part in path.components() {
+        match part.as_str() {
+            "." => {}
+            ".." => drop(out.pop()),
+            name => out.push(name),
+        }
+    }
+    out
+}
+
+fn write_all(outputs: &[Output], place: &Place, args: &Args) -> Outcome {
+    let mut rows = Vec::new();
+    for output in outputs {
+        let target = &output.job.target.name;
+        let folder = place.folder(&output.job.name, target);
+        let written = match write(&folder, &output.artifacts) {
+            Ok(written) => written,
+            Err(error) => {
+                terminal::eprint(&report::cannot_write(&shorten(&folder), &error));
+                return Outcome::Fault;
+            }
+        };
+        let unchanged = if written == Written::Unchanged { " (unchanged)" } else { "" };
+        rows.extend(output.backends.iter().map(|(backend, files)| Row {
+            target: target.clone(),
+            backend: backend.as_str(),
+            files: *files,
+            place: format!("{}{unchanged}", shorten(&folder.join(backend.as_str()))),
+        }));
+    }
+    if matches!(args.format, FormatArg::Text) {
+        terminal::print(&report::table(&rows));
+        let mut said: Vec<&str> = Vec::new();
+        for output in outputs {
+            if !said.contains(&output.job.name.as_str()) {
+                said.push(&output.job.name);
+                terminal::print(&report::totals(&output.job.name, &output.job.totals));
+            }
+        }
+    }
+    Outcome::Fine
+}
+
+/// Compares the outputs with what is on disk and shows how they differ.
+fn compare(outputs: &[Output], place: &Place) -> Outcome {
+    let mut differs = false;
+    for output in outputs {
+        let folder = place.folder(&output.job.name, &output.job.target.name);
+        let mut on_disk =
+            if folder.is_dir() { list(&folder).unwrap_or_default() } else { Default::default() };
+        for artifact in &output.artifacts {
+            on_disk.remove(&artifact.path);
+            let path = folder.join(&artifact.path);
+            let old = std::fs::read(&path);
+            if old.as_ref().is_ok_and(|old| *old == artifact.bytes) {
+                continue;
+            }
+            differs = true;
+            let short = shorten(&path);
+            let before = old.as_deref().map(String::from_utf8_lossy).unwrap_or_default();
+            let after = String::from_utf8_lossy(&artifact.bytes);
+            let diff = TextDiff::from_lines(before.as_ref(), after.as_ref());
+            let from = if old.is_ok() { short.as_str() } else { "/dev/null" };
+            terminal::print(&diff.unified_diff().header(from, short.as_str()).to_string());
+        }
+        for gone in on_disk {
+            differs = true;
+            terminal::print(&format!("only on disk: {}\n", shorten(&folder.join(gone))));
+        }
+    }
+    if differs {
+        terminal::eprint(
+            "jobc: the files on disk differ from what the job builds; `jobc build` writes them\n",
+        );
+        return Outcome::Errors;
+    }
+    Outcome::Fine
+}
+
+/// Prints the files: YAML documents one after another, so that `kubectl apply -f -` can read them.
+fn print_files(outputs: &[Output], only_backends: bool) {
+    let several = outputs.len() > 1;
+    for output in outputs {
+        let own = |path: &Utf8Path| only_backends && matches!(path.as_str(), "plan.json" | "sourcemap.json");
+        for artifact in output.artifacts.iter().filter(|a| !own(&a.path)) {
+            let path = if several {
+                Utf8Path::new(&output.job.name).join(&output.job.target.name).join(&artifact.path)
+            } else {
+                artifact.path.clone()
+            };
+            let text = String::from_utf8_lossy(&artifact.bytes);
+            match path.extension() {
+                Some("yaml") => terminal::print(&format!("---\n# {path}\n{text}")),
+                _ if only_backends && artifact.path.starts_with("kubernetes") => {
+                    terminal::eprint(&format!("jobc: left out of the YAML stream: {path}\n"));
+                }
+                _ => terminal::print(&format!("==> {path} <==\n{text}")),
+            }
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! `jobc completions`: a shell's completion script.
+
+use clap::CommandFactory as _;
+use clap_complete::Shell;
+
+use crate::args::Args;
+use crate::{Outcome, terminal};
+
+pub(crate) fn run(shell: Shell) -> Outcome {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Args::command(), "jobc", &mut script);
+    terminal::print(&String::from_utf8_lossy(&script));
+    Outcome::Fine
+}

@@ -1,0 +1,23 @@
+//! `jobc explain`: the page of a diagnostic code.
+
+use jobc_compiler::diagnostic::Code;
+use jobc_compiler::suggest;
+
+use crate::{Outcome, terminal};
+
+pub(crate) fn run(code: Option<&str>) -> Outcome {
+    let Some(text) = code else {
+        let lines: String = Code::all().map(|(code, title)| format!("{code}  {title}\n")).collect();
+        terminal::print(&lines);
+        return Outcome::Fine;
+    };
+    if let Some(code) = Code::parse(text) {
+        terminal::print(code.page());
+        return Outcome::Fine;
+    }
+    let near = suggest::nearest(&text.to_ascii_uppercase(), Code::all().map(|(code, _)| code.as_str()))
+        .map(|near| format!("; did you mean `{near}`?"))
+        .unwrap_or_default();
+    terminal::eprint(&format!("jobc: there is no code `{text}`{near} (`jobc explain` lists all)\n"));
+    Outcome::WrongUse
+}

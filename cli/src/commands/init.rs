@@ -1,0 +1,101 @@
+//! `jobc init`: a starter job, from one of the examples.
+
+use std::fs;
+
+use camino::Utf8Path;
+use jobc_compiler::suggest;
+
+use crate::args::InitArgs;
+use crate::input::reason;
+use crate::{Outcome, terminal};
+
+/// Where editors find the schemas of a job that lies outside the repository.
+const PUBLISHED: &str = "https://jobc.dev/schemas/";
+
+/// An example: its name, one line about it, its files.
+type Example = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
+
+macro_rules! example {
+    ($name:literal, $about:literal, $($file:literal),+) => {
+        ($name, $about, &[$(($file, include_str!(concat!("../../../examples/", $name, "/", $file)))),+])
+    };
+}
+
+const EXAMPLES: &[Example] = &[
+    example!("hello-cpu", "two instances that say hello, no GPU", "job.yaml"),
+    example!(
+        "resnet-1gpu",
+        "ResNet-50 with one GPU, image built from a block",
+        "job.yaml",
+        "targets.yaml",
+        "requirements.txt",
+        "train.py"
+    ),
+    example!(
+        "torchrun-4x8",
+        "torchrun on 4 nodes of 8 GPUs",
+        "job.yaml",
+        "targets.yaml",
+        "requirements.txt",
+        "train.py"
+    ),
+    example!(
+        "tensorflow-ps",
+        "TensorFlow with chief, workers and parameter servers",
+        "job.yaml",
+        "targets.yaml"
+    ),
+    example!("horovod-mpi", "Horovod over MPI with ssh between instances", "job.yaml", "targets.yaml"),
+    example!("dag", "prepare, then train, then evaluate", "job.yaml", "targets.yaml"),
+    example!("sweep", "one job for each combination of values", "job.yaml"),
+    example!("jupyter", "a notebook with a GPU and a port", "job.yaml", "targets.yaml"),
+    example!("gpu-slice", "an inference server on a slice of a GPU", "job.yaml", "targets.yaml", "serve.py"),
+    example!("openpai-short", "OpenPAI's short JSON template", "job.json", "targets.yaml"),
+];
+
+pub(crate) fn run(init: &InitArgs) -> Outcome {
+    if init.list {
+        let lines: String = EXAMPLES.iter().map(|(name, about, _)| format!("{name:14} {about}\n")).collect();
+        terminal::print(&lines);
+        return Outcome::Fine;
+    }
+    let Some((name, _, files)) = EXAMPLES.iter().find(|(name, ..)| *name == init.example) else {
+        let near = suggest::nearest(&init.example, EXAMPLES.iter().map(|(name, ..)| *name))
+            .map(|near| format!("; did you mean `{near}`?"))
+            .unwrap_or_default();
+        terminal::eprint(&format!(
+            "jobc: there is no example `{}`{near} (`jobc init --list` shows them)\n",
+            init.example
+        ));
+        return Outcome::WrongUse;
+    };
+    // All or nothing: a starter that is half somebody's own file helps nobody.
+    let present: Vec<&str> =
+        files.iter().map(|(file, _)| *file).filter(|file| init.folder.join(file).exists()).collect();
+    if !present.is_empty() && !init.force {
+        let list = suggest::list(present);
+        terminal::eprint(&format!(
+            "jobc: {list} of `{}` would be replaced; `--force` does it\n",
+            init.folder
+        ));
+        return Outcome::WrongUse;
+    }
+    for (file, text) in *files {
+        let path = init.folder.join(file);
+        if let Err(error) = write(&path, &text.replace("../../schemas/", PUBLISHED)) {
+            terminal::eprint(&format!("jobc: cannot write `{path}`: {}\n", reason(&error)));
+            return Outcome::Fault;
+        }
+        terminal::print(&format!("wrote {path}\n"));
+    }
+    let job = files.first().map_or("job.yaml", |(file, _)| file);
+    terminal::print(&format!("from the example `{name}`; next: jobc build {}\n", init.folder.join(job)));
+    Outcome::Fine
+}
+
+fn write(path: &Utf8Path, text: &str) -> std::io::Result<()> {
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_str().is_empty()) {
+        fs::create_dir_all(folder)?;
+    }
+    fs::write(path, text)
+}

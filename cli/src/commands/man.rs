@@ -1,0 +1,28 @@
+//! `jobc man`: the manual page, in roff.
+
+use clap::CommandFactory as _;
+
+use crate::args::Args;
+use crate::{Outcome, terminal};
+
+pub(crate) fn run(command: Option<&str>) -> Outcome {
+    let mut all = Args::command();
+    all.build();
+    let page = match command {
+        None => clap_mangen::Man::new(all),
+        Some(name) => match all.find_subcommand(name) {
+            Some(found) => clap_mangen::Man::new(found.clone()),
+            None => {
+                terminal::eprint(&format!("jobc: there is no command `{name}`; `jobc --help` lists them\n"));
+                return Outcome::WrongUse;
+            }
+        },
+    };
+    let mut text = Vec::new();
+    if let Err(error) = page.render(&mut text) {
+        terminal::eprint(&format!("jobc: cannot make the page: {error}\n"));
+        return Outcome::Fault;
+    }
+    terminal::print(&String::from_utf8_lossy(&text));
+    Outcome::Fine
+}

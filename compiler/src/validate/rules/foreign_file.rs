@@ -1,0 +1,52 @@
+//! Files of other tools, recognised by their keys: one finding instead of one for every key.
+
+use jobc_schema::Pointer;
+
+use crate::diagnostic::{Diagnostic, codes};
+use crate::document::{Node, Value};
+
+use super::super::report::Report;
+
+/// Reports a Kubernetes manifest or a Compose file; whether it is one.
+pub(in super::super) fn found(report: &mut Report<'_>) -> bool {
+    let root = &report.document.root;
+    // Who wrote `version: 1` with `roles` means a job, whatever else stands there.
+    if root.get("roles").is_some() {
+        return false;
+    }
+    let is_map = |key: &str| matches!(root.get(key).map(|node| &node.value), Some(Value::Mapping(_)));
+    let (key, what, instead) = if is_text(root, "apiVersion") && is_text(root, "kind") {
+        (
+            "apiVersion",
+            "a Kubernetes manifest",
+            "jobc writes manifests and reads job files; `jobc init` writes one to begin with",
+        )
+    } else if is_map("services") && is_services(root) {
+        (
+            "services",
+            "a Compose file",
+            "each service becomes a role: its `command` is `run`, its `environment` is `env`, its limits are `resources`; `jobc init` writes a job file to begin with",
+        )
+    } else {
+        return false;
+    };
+    report.push(
+        Diagnostic::error(codes::FOREIGN_FILE, format!("the file is {what}, not a job file"))
+            .at_place(report.key(&Pointer::ROOT.key(key)), "")
+            .note(instead),
+    );
+    true
+}
+
+fn is_text(root: &Node, key: &str) -> bool {
+    root.get(key).is_some_and(|node| node.as_str().is_some())
+}
+
+/// Whether every entry of `services` is a map with keys of Compose's.
+fn is_services(root: &Node) -> bool {
+    let services = root.get("services").map_or(&[][..], Node::entries);
+    !services.is_empty()
+        && services.iter().all(|service| {
+            ["image", "build", "command", "extends"].iter().any(|key| service.value.get(key).is_some())
+        })
+}
