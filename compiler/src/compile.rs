@@ -13,7 +13,7 @@ use crate::files::Files;
 use crate::lower::{Lowered, OnRefusal, lower};
 use crate::source::{SourceId, Sources};
 use crate::source_map::{SpanIndex, source_map};
-use crate::{check, emit, parse, resolve, suggest, template, validate};
+use crate::{check, dockerfile, emit, parse, resolve, suggest, template, validate};
 
 /// What to compile, and for where.
 pub struct Request<'a> {
@@ -99,7 +99,7 @@ pub fn plan(sources: &mut Sources, request: &Request<'_>, sink: &mut Sink) -> Op
 fn decide(
     document: &Document,
     targets: Option<&Targets>,
-    sources: &Sources,
+    sources: &mut Sources,
     request: &Request<'_>,
     sink: &mut Sink,
 ) -> Option<(Vec<JobPlan>, OnRefusal)> {
@@ -123,7 +123,8 @@ fn decide(
         }
         let Some(job) = validate::job(&variant.document, sink) else { continue };
         for place in &places {
-            let Some(plan) = resolve::resolve(&job, variant, place, request.files, sink) else { continue };
+            let Some(mut plan) = resolve::resolve(&job, variant, place, request.files, sink) else { continue };
+            dockerfile::inspect_images(&mut plan, request.job, request.files, sources, sink);
             check::check(&job, &plan, sink);
             jobs.push(plan);
         }
