@@ -88,6 +88,7 @@ pub fn plan(sources: &mut Sources, request: &Request<'_>, sink: &mut Sink) -> Op
     if let Some(document) = &targets_document {
         sink.locate(DocumentId::Targets, document);
     }
+    template::show_uses(sources, sink);
     if sink.has_errors() {
         return None;
     }
@@ -231,6 +232,7 @@ pub fn lower_all(planned: &Planned, request: &Request<'_>, sink: &mut Sink) -> V
 /// Runs the passes after the plan: files as bytes.
 pub fn build(sources: &Sources, planned: &Planned, request: &Request<'_>, sink: &mut Sink) -> Vec<Output> {
     let lowered = lower_all(planned, request, sink);
+    template::show_uses(sources, sink);
     if sink.has_errors() {
         return vec![];
     }

@@ -160,7 +160,7 @@ codes! {
     // ---- J03xx: check (lints) -------------------------------------------------------------------
     ALLOW "J0300" "`x-jobc-allow` lists what is no code";
     TORCHRUN_ALONE "J0301" "torchrun is not told of its other instances";
-    DDP_PROCESSES "J0302" "fewer processes start than are counted";
+    DDP_PROCESSES "J0302" "one process serves an instance of several GPUs";
     RANK_BY_HAND "J0303" "a variable of the rendezvous is set by hand";
     LAUNCHER_DISAGREES "J0304" "torchrun's numbers disagree with the job";
     THRESHOLD_IN_GANG "J0305" "a threshold splits instances that work as one";
@@ -194,7 +194,6 @@ codes! {
     UNUSED_IMAGE "J0338" "an image that no role runs in";
     UNUSED_REGISTRY "J0339" "a registry that no image comes from";
     UNUSED_ARG "J0340" "a build argument is used nowhere";
-    THRESHOLD_TOO_HIGH "J0341" "a threshold can never be reached";
     NEEDS_ENDLESS "J0342" "a role waits for the end of one that never ends";
     JOB_NEVER_ENDS "J0343" "nothing ends the job when its work is done";
     ENDS_IN_BACKGROUND "J0344" "a script ends while its program runs";
