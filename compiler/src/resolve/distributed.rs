@@ -259,8 +259,8 @@ fn resolve_ssh(spec: &Distributed, launch: &launch::Launchers) -> Option<SshPlan
             user: rules.user.clone().unwrap_or_else(|| "root".to_owned()),
         }),
         None => match spec.framework {
-            Framework::Mpi | Framework::Horovod => Some(usual()),
-            Framework::Deepspeed if !launch.is_all() => Some(usual()),
+            // Where every instance runs the command nobody starts the others, so nobody needs to reach them.
+            Framework::Mpi | Framework::Horovod | Framework::Deepspeed if !launch.is_all() => Some(usual()),
             _ => None,
         },
     }
