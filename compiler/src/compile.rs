@@ -123,7 +123,9 @@ fn decide(
         }
         let Some(job) = validate::job(&variant.document, sink) else { continue };
         for place in &places {
-            let Some(mut plan) = resolve::resolve(&job, variant, place, request.files, sink) else { continue };
+            let Some(mut plan) = resolve::resolve(&job, variant, place, request.files, sink) else {
+                continue;
+            };
             dockerfile::inspect_images(&mut plan, request.job, request.files, sources, sink);
             check::check(&job, &plan, sink);
             jobs.push(plan);
