@@ -11,6 +11,7 @@ pub mod emit;
 pub mod expand;
 pub mod expression;
 pub mod files;
+pub mod import;
 pub mod lower;
 pub mod parse;
 pub mod resolve;

@@ -160,7 +160,7 @@ codes! {
     // ---- J03xx: check (lints) -------------------------------------------------------------------
     ALLOW "J0300" "`x-jobc-allow` lists what is no code";
     TORCHRUN_ALONE "J0301" "torchrun is not told of its other instances";
-    DDP_PROCESSES "J0302" "fewer processes start than are counted";
+    DDP_PROCESSES "J0302" "one process serves an instance of several GPUs";
     RANK_BY_HAND "J0303" "a variable of the rendezvous is set by hand";
     LAUNCHER_DISAGREES "J0304" "torchrun's numbers disagree with the job";
     THRESHOLD_IN_GANG "J0305" "a threshold splits instances that work as one";
@@ -194,7 +194,6 @@ codes! {
     UNUSED_IMAGE "J0338" "an image that no role runs in";
     UNUSED_REGISTRY "J0339" "a registry that no image comes from";
     UNUSED_ARG "J0340" "a build argument is used nowhere";
-    THRESHOLD_TOO_HIGH "J0341" "a threshold can never be reached";
     NEEDS_ENDLESS "J0342" "a role waits for the end of one that never ends";
     JOB_NEVER_ENDS "J0343" "nothing ends the job when its work is done";
     ENDS_IN_BACKGROUND "J0344" "a script ends while its program runs";
@@ -238,6 +237,12 @@ codes! {
 
     // ---- J05xx: targets and other input formats -------------------------------------------------
     NO_SUCH_TARGET "J0501" "there is no such target";
+    OPENPAI_LATER "J0520" "a form of OpenPAI's that is not read yet";
+    OPENPAI_FIELD "J0521" "a field of an OpenPAI job is not known";
+    OPENPAI_VALUE "J0522" "a value of an OpenPAI job cannot be used";
+    OPENPAI_MISSING "J0523" "a field of an OpenPAI job is missing";
+    OPENPAI_RENAMED "J0524" "a name of an OpenPAI job is changed";
+    OPENPAI_PLACE "J0525" "a setting of an OpenPAI job belongs to the target";
 
     // ---- J06xx: a user's own Dockerfile ---------------------------------------------------------
     DOCKERFILE_SYNTAX "J0601" "a Dockerfile cannot be read";

@@ -1,0 +1,29 @@
+//! Nodes of ours that stand where somebody else's text stands.
+
+use crate::document::{Entry, Node, Value};
+use crate::source::Span;
+
+/// A key with its value.
+pub(super) fn entry(key: impl Into<String>, key_span: Span, value: Node) -> Entry {
+    Entry { key: key.into(), key_span, value }
+}
+
+/// A map.
+pub(super) fn map(span: Span, entries: Vec<Entry>) -> Node {
+    Node { span, value: Value::Mapping(entries) }
+}
+
+/// A list.
+pub(super) fn sequence(span: Span, items: Vec<Node>) -> Node {
+    Node { span, value: Value::Sequence(items) }
+}
+
+/// A text.
+pub(super) fn string(span: Span, text: impl Into<String>) -> Node {
+    Node { span, value: Value::String(text.into()) }
+}
+
+/// A whole number.
+pub(super) fn number(span: Span, number: u64) -> Node {
+    Node { span, value: Value::Number { number: number.into(), text: number.to_string() } }
+}

@@ -1,0 +1,170 @@
+//! One task role: its resources, ports, thresholds and command.
+
+use crate::diagnostic::{Diagnostic, Sink, codes};
+use crate::document::{Entry, Node, Value};
+use crate::source::Span;
+
+use super::super::fields::{Fields, describe, wrong};
+use super::super::names::converted;
+use super::build::{entry, map, number, string};
+
+/// The fields of a task role that are understood.
+const KNOWN: &[&str] = &[
+    "name",
+    "taskNumber",
+    "cpuNumber",
+    "memoryMB",
+    "shmMB",
+    "gpuNumber",
+    "portList",
+    "command",
+    "minFailedTaskCount",
+    "minSucceededTaskCount",
+];
+
+/// The longest role name of ours.
+const LONGEST_NAME: usize = 32;
+/// The longest port label of ours.
+const LONGEST_LABEL: usize = 15;
+
+/// Turns a task role into a role of ours under its name: its own, else `task<index>`.
+pub(super) fn import(index: usize, item: &Node, sink: &mut Sink) -> Option<Entry> {
+    let Some(first) = item.entries().first() else {
+        let message =
+            format!("item {} of `taskRoles` must be a map of fields, not {}", index + 1, describe(item));
+        sink.push(Diagnostic::error(codes::OPENPAI_VALUE, message).at_span(item.span, ""));
+        return None;
+    };
+    let named = item.get("name").and_then(Node::as_str);
+    let called = named.map_or_else(|| format!("{}", index + 1), |name| format!("`{name}`"));
+    let role = Fields { node: item, place: first.key_span, within: format!(" in task role {called}") };
+    role.refuse_others(KNOWN, sink);
+
+    let (name, name_span) = name(index, &role, sink)?;
+    let mut entries = vec![];
+    if let Some((field, _)) = role.number("taskNumber", 1, sink) {
+        entries.push(entry("instances", field.key_span, field.value.clone()));
+    }
+    entries.push(entry("resources", first.key_span, map(item.span, resources(&role, item.span, sink))));
+    if let Some(field) = role.required("command", sink) {
+        match role.text("command", sink) {
+            Some(_) => entries.push(entry("run", field.key_span, field.value.clone())),
+            None if field.value.as_str().is_some() => wrong(field, "a command", sink),
+            None => {}
+        }
+    }
+    entries.extend(completion(&role, item.span, sink));
+    Some(entry(name, name_span, map(item.span, entries)))
+}
+
+fn name(index: usize, role: &Fields<'_>, sink: &mut Sink) -> Option<(String, Span)> {
+    let Some((field, text)) = role.text("name", sink) else {
+        return Some((format!("task{index}"), role.place));
+    };
+    let Some(ours) = converted(text, LONGEST_NAME, true) else {
+        wrong(field, "a name with at least one letter or digit of ASCII", sink);
+        return None;
+    };
+    if ours != text {
+        sink.push(
+            Diagnostic::info(codes::OPENPAI_RENAMED, format!("the task role `{text}` becomes the role `{ours}`"))
+                .at_span(field.value.span, "")
+                .note("names of roles have at most 32 lower-case letters, digits and `-` here, so that every target takes them"),
+        );
+    }
+    Some((ours, field.value.span))
+}
+
+fn resources(role: &Fields<'_>, span: Span, sink: &mut Sink) -> Vec<Entry> {
+    let mut entries = vec![];
+    if let Some((field, _)) = role.number("cpuNumber", 1, sink) {
+        entries.push(entry("cpu", field.key_span, field.value.clone()));
+    }
+    for (theirs, ours) in [("memoryMB", "memory"), ("shmMB", "shm")] {
+        if let Some((field, megabytes)) = role.number(theirs, 1, sink) {
+            let text = format!("{megabytes}MiB");
+            entries.push(entry(ours, field.key_span, string(field.value.span, text)));
+        }
+    }
+    match role.number("gpuNumber", 0, sink) {
+        Some((field, _)) => entries.push(entry("gpu", field.key_span, field.value.clone())),
+        // OpenPAI's default is none, and there none means that none is seen.
+        None => entries.push(entry("gpu", role.place, number(span, 0))),
+    }
+    entries.extend(ports(role, sink));
+    entries
+}
+
+/// `portList`: `beginAt: 0` is any free port.
+fn ports(role: &Fields<'_>, sink: &mut Sink) -> Option<Entry> {
+    let field = role.entry("portList")?;
+    let Value::Sequence(items) = &field.value.value else {
+        wrong(field, "a list of ports", sink);
+        return None;
+    };
+    let mut ports: Vec<Entry> = vec![];
+    for item in items {
+        let Some(first) = item.entries().first() else {
+            let message = format!("an item of `portList` must be a map, not {}", describe(item));
+            sink.push(Diagnostic::error(codes::OPENPAI_VALUE, message).at_span(item.span, ""));
+            continue;
+        };
+        let port =
+            Fields { node: item, place: first.key_span, within: format!("{}, in `portList`", role.within) };
+        port.refuse_others(&["label", "beginAt", "portNumber"], sink);
+        let Some(label) = port.required("label", sink).and_then(|field| label(field, &port, sink)) else {
+            continue;
+        };
+        let begin = port.number("beginAt", 0, sink);
+        let count = port.number("portNumber", 1, sink);
+        let mut rules = vec![];
+        if let Some((field, begin)) = begin {
+            let value = if begin == 0 { string(field.value.span, "auto") } else { field.value.clone() };
+            rules.push(entry("port", field.key_span, value));
+        }
+        if let Some((field, _)) = count {
+            rules.push(entry("count", field.key_span, field.value.clone()));
+        }
+        if let Some(other) = ports.iter().find(|other| other.key == label.0) {
+            let message = format!("two ports get the label `{}`", label.0);
+            sink.push(
+                Diagnostic::error(codes::OPENPAI_VALUE, message)
+                    .at_span(label.1, "")
+                    .at_span(other.key_span, "the other"),
+            );
+            continue;
+        }
+        ports.push(entry(label.0, label.1, map(item.span, rules)));
+    }
+    (!ports.is_empty()).then(|| entry("ports", field.key_span, map(field.value.span, ports)))
+}
+
+fn label(field: &Entry, port: &Fields<'_>, sink: &mut Sink) -> Option<(String, Span)> {
+    let (_, text) = port.text("label", sink)?;
+    let Some(ours) = converted(text, LONGEST_LABEL, true) else {
+        wrong(field, "a label with at least one letter or digit of ASCII", sink);
+        return None;
+    };
+    if ours != text {
+        let message = format!("the port's label `{text}` becomes `{ours}`");
+        let why = "labels have at most 15 lower-case letters, digits and `-` here; the `PAI_*` variables of ports have the new one in them";
+        sink.push(Diagnostic::info(codes::OPENPAI_RENAMED, message).at_span(field.value.span, "").note(why));
+    }
+    Some((ours, field.value.span))
+}
+
+/// The thresholds; null switches one off.
+fn completion(role: &Fields<'_>, span: Span, sink: &mut Sink) -> Option<Entry> {
+    let mut entries = vec![];
+    let thresholds = [("minFailedTaskCount", "min_failed"), ("minSucceededTaskCount", "min_succeeded")];
+    for (theirs, ours) in thresholds {
+        let Some(field) = role.entry(theirs) else { continue };
+        if field.value.value == Value::Null {
+            entries.push(entry(ours, field.key_span, string(field.value.span, "none")));
+        } else if let Some((field, _)) = role.number(theirs, 1, sink) {
+            entries.push(entry(ours, field.key_span, field.value.clone()));
+        }
+    }
+    let key = entries.first()?.key_span;
+    Some(entry("completion", key, map(span, entries)))
+}
