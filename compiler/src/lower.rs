@@ -8,7 +8,7 @@ use jobc_schema::{BackendName, Pointer};
 
 use crate::backend::capability::needs;
 use crate::backend::{Backend, Context, File, Support};
-use crate::diagnostic::{Diagnostic, Place, Severity, Sink, codes};
+use crate::diagnostic::{Code, Diagnostic, Place, Severity, Sink, codes};
 
 /// What one backend made of a job.
 #[derive(Clone, Debug)]
@@ -52,7 +52,7 @@ pub fn lower(
         let mut aside = Sink::new();
         refusals(backend, job, &asked, context.allow_lossy, &mut aside);
         let files = if aside.has_errors() { vec![] } else { backend.lower(job, context, &mut aside) };
-        if aside.has_errors() && on_refusal == OnRefusal::Skip {
+        if aside.has_errors() && on_refusal == OnRefusal::Skip && !holds_mistake(&aside) {
             sink.push(skipped(job, name, &aside));
             continue;
         }
@@ -63,6 +63,22 @@ pub fn lower(
         }
     }
     lowered
+}
+
+/// What a backend finds that is wrong wherever the job goes: no reason to skip the target.
+const MISTAKES: &[Code] = &[
+    codes::UNKNOWN_LINUX_CAPABILITY,
+    codes::BUILD_NO_APT,
+    codes::BUILD_FILE_MISSING,
+    codes::BUILD_PYTHON_VERSION,
+    codes::BUILD_NO_PYTHON,
+    codes::BUILD_NO_CONDA,
+    codes::BUILD_LINE_BREAK,
+    codes::BUILD_OUTSIDE_CONTEXT,
+];
+
+fn holds_mistake(sink: &Sink) -> bool {
+    sink.diagnostics().iter().any(|d| d.severity == Severity::Error && MISTAKES.contains(&d.code))
 }
 
 /// Reports everything a backend cannot express, each at the line that asked for it.

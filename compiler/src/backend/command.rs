@@ -2,13 +2,20 @@
 
 use jobc_schema::plan::{CommandPlan, JobPlan, Launch, Reference, RolePlan, SshPlan, Text};
 
-/// What the instances that do not launch run: sshd where the job has ssh, else a wait for SIGTERM.
-///
-/// The host keys are made on the spot, for nobody checks them inside a job; the user's keys come from
-/// `/etc/jobc/ssh`, which whoever carries the plan out mounts there.
-const SERVE_SSH: &str = include_str!("command/serve_ssh.sh");
+/// Sets up what sshd needs. The host keys are made on the spot, for nobody checks them inside a job; the user's
+/// keys come from `/etc/jobc/ssh`, which whoever carries the plan out mounts there.
+const SSH_SERVER: &str = include_str!("command/ssh_server.sh");
 
-/// Waits until every peer answers by ssh, then goes on; run by the launching instance.
+/// What the instances that do not launch do, behind [`SSH_SERVER`].
+const SSH_SERVE: &str = "exec \"$jobc_sshd\" -D -e $jobc_sshd_options\n";
+
+/// What instances do that both launch and serve, behind [`SSH_SERVER`].
+const SSH_SERVE_BESIDE: &str = "\"$jobc_sshd\" $jobc_sshd_options\n";
+
+/// Sets up the key and the settings with which an instance logs in to the others.
+const SSH_CLIENT: &str = include_str!("command/ssh_client.sh");
+
+/// Waits until every peer answers by ssh; run by the instance that launches, behind [`SSH_CLIENT`].
 const SSH_BARRIER: &str = include_str!("command/ssh_barrier.sh");
 
 /// Idles until the job ends.
@@ -40,13 +47,20 @@ pub fn argv(job: &JobPlan, role: &RolePlan) -> Option<Vec<Text>> {
         }
     };
     let serve = || match ssh {
-        Some(ssh) => with_ssh_settings(SERVE_SSH, ssh, role),
+        Some(ssh) => ssh_script(&[SSH_SERVER, SSH_SERVE], ssh, role),
         None => Text::literal(IDLE),
     };
     match role.launch {
         Launch::All if ssh.is_some() => {
             let ssh = ssh?;
-            let prelude = with_ssh_settings(SSH_BARRIER, ssh, role);
+            // A launcher outside the rank space waits for the others; ranked instances that all launch serve
+            // each other, and nobody has to be waited for.
+            let parts: &[&str] = if is_ranked(job, role) {
+                &[SSH_SERVER, SSH_SERVE_BESIDE, SSH_CLIENT]
+            } else {
+                &[SSH_CLIENT, SSH_BARRIER]
+            };
+            let prelude = ssh_script(parts, ssh, role);
             own.map(|own| behind(prelude, own))
         }
         Launch::All => own,
@@ -58,7 +72,7 @@ pub fn argv(job: &JobPlan, role: &RolePlan) -> Option<Vec<Text>> {
             prelude.push_text(&serve());
             prelude.push_str("fi\n");
             if let Some(ssh) = ssh {
-                prelude.push_text(&with_ssh_settings(SSH_BARRIER, ssh, role));
+                prelude.push_text(&ssh_script(&[SSH_CLIENT, SSH_BARRIER], ssh, role));
             }
             own.map(|own| behind(prelude, own))
         }
@@ -75,6 +89,12 @@ pub fn is_member(job: &JobPlan, role: &RolePlan) -> bool {
     job.distributed.as_ref().is_some_and(|d| d.members.iter().any(|m| m.role == role.name))
 }
 
+/// Whether a role is in the rank space of the job's rendezvous.
+fn is_ranked(job: &JobPlan, role: &RolePlan) -> bool {
+    let members = job.distributed.iter().flat_map(|d| &d.members);
+    members.filter(|m| m.role == role.name).any(|m| m.first_rank.is_some())
+}
+
 /// `bash -euo pipefail -c SCRIPT`.
 fn bash(script: Text) -> Vec<Text> {
     ["bash", "-euo", "pipefail", "-c"].into_iter().map(Text::literal).chain([script]).collect()
@@ -86,11 +106,12 @@ fn behind(mut prelude: Text, own: Vec<Text>) -> Vec<Text> {
     bash(prelude).into_iter().chain([Text::literal("bash")]).chain(own).collect()
 }
 
-fn with_ssh_settings(script: &str, ssh: &SshPlan, role: &RolePlan) -> Text {
+/// The settings the parts read, then the parts.
+fn ssh_script(parts: &[&str], ssh: &SshPlan, role: &RolePlan) -> Text {
     let mut text =
         Text::literal(format!("JOBC_SSH_PORT={} JOBC_SSH_USER={} JOBC_SSH_SELF=", ssh.port, ssh.user));
     text.push_reference(Reference::Host { role: role.name.clone(), index: None });
     text.push_str("\n");
-    text.push_str(script);
+    parts.iter().for_each(|part| text.push_str(part));
     text
 }

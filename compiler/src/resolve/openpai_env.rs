@@ -44,11 +44,11 @@ pub(super) fn openpai_env(plan: &JobPlan, role: &RolePlan, seen: &[&RolePlan]) -
 fn own_ports(role: &RolePlan, put: &mut dyn FnMut(String, Text) -> Option<Text>) {
     let mut all = Text::default();
     for port in &role.ports {
-        let number = || Reference::Port { role: role.name.clone(), label: port.label.clone(), index: None };
+        let numbers = super::provided::own_port(role, &port.label);
         let label = port.label.replace('-', "_");
-        put(format!("PAI_CONTAINER_HOST_{label}_PORT_LIST"), Text::reference(number()));
+        put(format!("PAI_CONTAINER_HOST_{label}_PORT_LIST"), numbers.clone());
         all.push_str(&format!("{label}:"));
-        all.push_reference(number());
+        all.push_text(&numbers);
         all.push_str(";");
     }
     if !role.ports.is_empty() {

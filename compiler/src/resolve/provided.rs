@@ -105,13 +105,13 @@ fn jobc_env(
     env
 }
 
-/// The numbers of a role's own port: all of them where they are fixed, else the first of the row.
-fn own_port(role: &RolePlan, label: &str) -> Text {
-    if let Some(port) = role.port(label).filter(|port| !port.auto && port.count > 1) {
-        let numbers = (0..port.count).map(|offset| (u32::from(port.number) + offset).to_string());
-        return Text::literal(numbers.collect::<Vec<_>>().join(","));
-    }
-    Text::reference(Reference::Port { role: role.name.clone(), label: label.to_owned(), index: None })
+/// The numbers of a role's own port, all of them where it is a row.
+pub(super) fn own_port(role: &RolePlan, label: &str) -> Text {
+    let (of, label) = (role.name.clone(), label.to_owned());
+    Text::reference(match role.port(&label).map(|port| port.count) {
+        Some(count) if count > 1 => Reference::Ports { role: of, label, count },
+        _ => Reference::Port { role: of, label, index: None },
+    })
 }
 
 fn hosts(role: &RolePlan, label: Option<&str>) -> Text {
@@ -147,7 +147,10 @@ fn seen_by(
     }
     for reference in texts(role).into_iter().flat_map(Text::references) {
         match reference {
-            Reference::Host { role, .. } | Reference::Hosts { role, .. } | Reference::Port { role, .. } => {
+            Reference::Host { role, .. }
+            | Reference::Hosts { role, .. }
+            | Reference::Port { role, .. }
+            | Reference::Ports { role, .. } => {
                 see(role);
             }
             Reference::Index {} | Reference::Rank { .. } => {}

@@ -46,6 +46,15 @@ pub enum Reference {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         index: Option<u32>,
     },
+    /// The numbers of a row of ports of the instance that reads this, separated by commas.
+    Ports {
+        /// The role.
+        role: String,
+        /// The row's label.
+        label: String,
+        /// How many.
+        count: u32,
+    },
     /// The addresses of all instances of a role, in order, each between `before` and `after`.
     Hosts {
         /// The role.

@@ -33,7 +33,7 @@ fn retries_tasks(job: &JobPlan) -> bool {
 fn needs_peers(job: &JobPlan) -> bool {
     use jobc_schema::plan::{CommandPlan, EnvPlan, FileContent};
     let peers = |reference: &Reference| match reference {
-        Reference::Index {} | Reference::Rank { .. } => false,
+        Reference::Index {} | Reference::Rank { .. } | Reference::Ports { .. } => false,
         Reference::Host { index, .. } | Reference::Port { index, .. } => index.is_some(),
         Reference::Hosts { .. } => true,
     };

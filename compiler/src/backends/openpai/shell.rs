@@ -107,6 +107,9 @@ fn hole(job: &JobPlan, role: &RolePlan, reference: &Reference, hosts: Hosts) -> 
             // Several ports are a list, of which a hole means the first.
             if count > 1 { format!("\"${{{variable}%%,*}}\"") } else { format!("\"${variable}\"") }
         }
+        Reference::Ports { label, .. } => {
+            format!("\"$PAI_CONTAINER_HOST_{}_PORT_LIST\"", names::label(label))
+        }
         Reference::Hosts { role: of, label, before, after, separator } => {
             let count = job.role(of).map_or(0, |role| role.instances);
             let called = names::role(of);
