@@ -13,7 +13,7 @@ use crate::files::Files;
 use crate::lower::{Lowered, OnRefusal, lower};
 use crate::source::{SourceId, Sources};
 use crate::source_map::{SpanIndex, source_map};
-use crate::{check, emit, parse, resolve, suggest, template, validate};
+use crate::{check, dockerfile, emit, import, parse, resolve, suggest, template, validate};
 
 /// What to compile, and for where.
 pub struct Request<'a> {
@@ -77,7 +77,7 @@ pub fn plan(sources: &mut Sources, request: &Request<'_>, sink: &mut Sink) -> Op
     let document = parse::parse(sources, request.job, sink);
     let targets_document = request.targets.and_then(|id| parse::parse(sources, id, sink));
     let document = document.and_then(|d| template::expand_templates(d, sources, request.files, sink));
-    //IMPORT
+    let document = document.and_then(|d| import::import(d, sources, sink));
     let targets = targets_document.as_ref().and_then(|d| validate::targets(d, sink));
     let planned =
         document.as_ref().and_then(|document| decide(document, targets.as_ref(), sources, request, sink));
@@ -88,6 +88,7 @@ pub fn plan(sources: &mut Sources, request: &Request<'_>, sink: &mut Sink) -> Op
     if let Some(document) = &targets_document {
         sink.locate(DocumentId::Targets, document);
     }
+    template::show_uses(sources, sink);
     if sink.has_errors() {
         return None;
     }
@@ -99,7 +100,7 @@ pub fn plan(sources: &mut Sources, request: &Request<'_>, sink: &mut Sink) -> Op
 fn decide(
     document: &Document,
     targets: Option<&Targets>,
-    sources: &Sources,
+    sources: &mut Sources,
     request: &Request<'_>,
     sink: &mut Sink,
 ) -> Option<(Vec<JobPlan>, OnRefusal)> {
@@ -123,7 +124,10 @@ fn decide(
         }
         let Some(job) = validate::job(&variant.document, sink) else { continue };
         for place in &places {
-            let Some(plan) = resolve::resolve(&job, variant, place, request.files, sink) else { continue };
+            let Some(mut plan) = resolve::resolve(&job, variant, place, request.files, sink) else {
+                continue;
+            };
+            dockerfile::inspect_images(&mut plan, request.job, request.files, sources, sink);
             check::check(&job, &plan, sink);
             jobs.push(plan);
         }
@@ -230,6 +234,7 @@ pub fn lower_all(planned: &Planned, request: &Request<'_>, sink: &mut Sink) -> V
 /// Runs the passes after the plan: files as bytes.
 pub fn build(sources: &Sources, planned: &Planned, request: &Request<'_>, sink: &mut Sink) -> Vec<Output> {
     let lowered = lower_all(planned, request, sink);
+    template::show_uses(sources, sink);
     if sink.has_errors() {
         return vec![];
     }

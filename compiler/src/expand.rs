@@ -9,7 +9,7 @@ mod outputs;
 mod params;
 mod substitute;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use indexmap::IndexMap;
@@ -45,6 +45,8 @@ pub struct Variant {
     pub params: IndexMap<String, Scalar>,
     /// How many jobs of the matrix may run at once.
     pub max_parallel: Option<u32>,
+    /// Where strings stand whose expressions have been reported: what later passes find there is no news.
+    pub broken: BTreeSet<Pointer>,
     /// Where the expressions that were left stand, by the pointer of their string, in order.
     pub late: BTreeMap<Pointer, Vec<CodeSpan>>,
 }
@@ -82,6 +84,7 @@ pub fn expand(
             matrix: combination.clone(),
             params: (*params).clone(),
             max_parallel: matrix.max_parallel,
+            broken: BTreeSet::new(),
             late: BTreeMap::new(),
         };
         substitute::substitute(document, sources, &engine, &params, &mut variant, sink);

@@ -37,7 +37,7 @@ use jobc_schema::job::{Gang, GangWord};
 use jobc_schema::plan::{GangPlan, JobPlan, RolePlan, TargetPlan};
 use jobc_schema::role::Role;
 
-use crate::diagnostic::{Diagnostic, Sink, codes};
+use crate::diagnostic::{Diagnostic, Place, Sink, codes};
 use crate::expand::Variant;
 use crate::expression::Engine;
 use crate::files::Files;
@@ -70,7 +70,24 @@ pub fn resolve(
     files: &dyn Files,
     sink: &mut Sink,
 ) -> Option<JobPlan> {
-    let errors = sink.error_count();
+    let mut own = Sink::new();
+    let plan = decide(job, variant, target, files, &mut own);
+    // What stands where an expression was wrong is a stand-in: nothing about it is news.
+    let is_news = |diagnostic: &Diagnostic| match diagnostic.labels.first().map(|label| &label.place) {
+        Some(Place::Path { pointer, .. }) => !variant.broken.contains(pointer),
+        _ => true,
+    };
+    own.finish().into_iter().filter(is_news).for_each(|diagnostic| sink.push(diagnostic));
+    plan.filter(|_| variant.broken.is_empty())
+}
+
+fn decide(
+    job: &Job,
+    variant: &Variant,
+    target: &TargetPlan,
+    files: &dyn Files,
+    sink: &mut Sink,
+) -> Option<JobPlan> {
     let table = Arc::new(scope::role_table(job));
     let name = variant.job_name(&job.name);
     let context = Context { job, variant, name, engine: Engine::new(), table, files };
@@ -121,7 +138,7 @@ pub fn resolve(
         };
         roles.push(plan);
     }
-    if sink.error_count() > errors {
+    if sink.has_errors() {
         return None;
     }
     let totals = totals::add_up(&roles);

@@ -1,5 +1,7 @@
 //! What a job may ask of a backend, and how far a backend can go.
 
+use std::collections::BTreeMap;
+
 use jobc_schema::Pointer;
 use jobc_schema::gpu::Vendor;
 use jobc_schema::job::Network;
@@ -255,8 +257,10 @@ pub fn needs(job: &JobPlan) -> Vec<(Capability, Pointer)> {
             ImageSource::Reference {} => {}
         }
     }
+    // A map, for a job may have thousands of roles that each need another.
+    let instances = job.roles.iter().map(|role| (role.name.as_str(), role.instances)).collect();
     for role in &job.roles {
-        needs_of_role(job, role, &mut found);
+        needs_of_role(&instances, role, &mut found);
     }
     found
 }
@@ -296,13 +300,13 @@ fn needs_of_volumes(job: &JobPlan, found: &mut Found) {
     }
 }
 
-fn needs_of_role(job: &JobPlan, role: &RolePlan, found: &mut Found) {
+fn needs_of_role(instances: &BTreeMap<&str, u32>, role: &RolePlan, found: &mut Found) {
     use jobc_schema::plan::{CommandPlan, EnvPlan, FileContent, Reference};
     let at = role.at();
     for need in &role.needs {
         let place = at.keys(["needs", &need.role]);
         found.push((Capability::Needs(need.state), place.clone()));
-        if job.role(&need.role).is_some_and(|other| need.min < other.instances) {
+        if instances.get(need.role.as_str()).is_some_and(|all| need.min < *all) {
             found.push((Capability::NeedsMin, place));
         }
     }

@@ -76,7 +76,7 @@ impl Backend for KubernetesBackend {
         objects.extend(service::services(&cluster));
         objects.extend(workload);
         patch::apply(job, &mut objects, sink);
-        let mut files = object::files(objects);
+        let mut files = object::files(objects, !cluster.settings.patches.is_empty());
         files.extend(secrets::script(job, &context.to_job));
         files
     }

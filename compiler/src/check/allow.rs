@@ -9,6 +9,9 @@ use crate::suggest;
 /// The key at the top of a job file.
 const KEY: &str = "x-jobc-allow";
 
+/// How the codes of lints begin; others may be silenced too, but these are meant.
+const LINTS: &str = "J03";
+
 /// The codes that `x-jobc-allow` lists.
 pub fn allowed(document: &Document) -> Vec<Code> {
     let items = document.root.get(KEY).map(crate::document::Node::items).unwrap_or_default();
@@ -29,10 +32,12 @@ pub(super) fn check(document: &Document, sink: &mut Sink) {
             continue;
         }
         let message = format!("`{KEY}` holds {}, which is no code of jobc", item.describe());
-        let near = item
-            .as_str()
-            .map(str::to_ascii_uppercase)
-            .and_then(|text| suggest::nearest(&text, Code::all().map(|(code, _)| code.as_str())));
+        let near = item.as_str().map(str::to_ascii_uppercase).and_then(|text| {
+            suggest::nearest(
+                &text,
+                Code::all().map(|(code, _)| code.as_str()).filter(|code| code.starts_with(LINTS)),
+            )
+        });
         let advice = match near {
             Some(near) => format!("the nearest code is `{near}`"),
             None => "a code is `J` and four digits, as a finding prints it".to_owned(),

@@ -50,6 +50,9 @@ pub(super) fn never_ends(role: &RoleView<'_>) -> Option<String> {
         return role.commands.last().map(|command| command.program().to_owned());
     }
     role.commands.last().filter(|command| !command.background && serves(command)).map(|command| {
+        if let Some(module) = command.python_module() {
+            return format!("{} -m {module}", command.program());
+        }
         let first = command.arguments().first().filter(|a| !a.starts_with('-') && a.len() < 20);
         let argument = first.map(|a| format!(" {a}")).unwrap_or_default();
         format!("{}{argument}", command.program())

@@ -27,7 +27,6 @@ mod sudo;
 mod target_driver;
 mod target_models;
 mod threshold_in_gang;
-mod threshold_too_high;
 mod timeout_under_grace;
 mod torchrun_alone;
 mod unknown_model;
@@ -68,7 +67,6 @@ pub(super) const TABLE: &[Lint] = &[
     host_port::check,
     mutable_tag::check,
     unpinned_package::check,
-    threshold_too_high::check,
     needs_endless::check,
     job_never_ends::check,
     background::check,

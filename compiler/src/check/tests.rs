@@ -2,6 +2,7 @@
 
 mod document;
 mod pages;
+mod whole;
 mod words;
 
 /// The fenced blocks of a page under a heading.

@@ -159,7 +159,7 @@ codes! {
     // ---- J03xx: check (lints) -------------------------------------------------------------------
     ALLOW "J0300" "`x-jobc-allow` lists what is no code";
     TORCHRUN_ALONE "J0301" "torchrun is not told of its other instances";
-    DDP_PROCESSES "J0302" "fewer processes start than are counted";
+    DDP_PROCESSES "J0302" "one process serves an instance of several GPUs";
     RANK_BY_HAND "J0303" "a variable of the rendezvous is set by hand";
     LAUNCHER_DISAGREES "J0304" "torchrun's numbers disagree with the job";
     THRESHOLD_IN_GANG "J0305" "a threshold splits instances that work as one";
@@ -193,7 +193,6 @@ codes! {
     UNUSED_IMAGE "J0338" "an image that no role runs in";
     UNUSED_REGISTRY "J0339" "a registry that no image comes from";
     UNUSED_ARG "J0340" "a build argument is used nowhere";
-    THRESHOLD_TOO_HIGH "J0341" "a threshold can never be reached";
     NEEDS_ENDLESS "J0342" "a role waits for the end of one that never ends";
     JOB_NEVER_ENDS "J0343" "nothing ends the job when its work is done";
     ENDS_IN_BACKGROUND "J0344" "a script ends while its program runs";
@@ -222,13 +221,13 @@ codes! {
     KERNEL_LIST "J0434" "a list of CPUs or memory nodes the kernel would refuse";
     INSIDE_READ_ONLY "J0435" "something is mounted inside a read-only volume";
     BUILD_NO_APT "J0450" "`apt` is asked for on a base image without apt";
-    BUILD_FILE_MISSING "J0451" "a file that the build needs is not there";
+    BUILD_FILE_MISSING "J0451" "a file that a requirements file names is not there";
     BUILD_PYTHON_VERSION "J0452" "the base image has another Python than the job asks for";
     BUILD_NO_PYTHON "J0453" "Python is asked for on a base image that cannot get one";
     BUILD_NO_CONDA "J0454" "`conda` is asked for on a base image without conda";
     BUILD_LINE_BREAK "J0455" "a line of a Dockerfile cannot hold a line break";
     BUILD_SECRET_STORE "J0456" "a build cannot read a secret of a store";
-    BUILD_OUTSIDE_CONTEXT "J0457" "a path is outside the build context";
+    BUILD_OUTSIDE_CONTEXT "J0457" "a requirements file names a file outside the build context";
     PAI_SAME_NAME "J0470" "two names become one on OpenPAI";
     PAI_ROUNDED "J0471" "OpenPAI counts in coarser units";
     PAI_PORT "J0472" "OpenPAI chooses a port's number itself";
@@ -257,5 +256,4 @@ codes! {
     DOCKERFILE_ADD "J0609" "a Dockerfile adds a file that may change";
     DOCKERFILE_SECRET "J0610" "a Dockerfile keeps a secret in the image";
     DOCKERFILE_EXEC "J0611" "a command in brackets is one string";
-    DOCKERFILE_MISSING "J0612" "there is no such Dockerfile";
 }

@@ -215,7 +215,9 @@ fn checked(
         refuse(label, format!("the choices are {}", suggest::list(names)));
         return None;
     }
-    let number = value.value.as_f64();
+    // Bounds that no value can meet have been reported themselves.
+    let possible = param.min.zip(param.max).is_none_or(|((min, _), (max, _))| min <= max);
+    let number = value.value.as_f64().filter(|_| possible);
     if let (Some((min, _)), Some(number)) = (param.min, number)
         && number < min
     {

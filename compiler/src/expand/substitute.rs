@@ -1,6 +1,6 @@
 //! Filling early expressions into a document, and leaving the others for `resolve`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use indexmap::IndexMap;
@@ -44,6 +44,7 @@ pub(super) fn substitute(
     let mut walk = Walk::new(sources, engine, names, sink);
     variant.document = Document { root: walk.node(&document.root) };
     variant.late = walk.late;
+    variant.broken = walk.broken;
 }
 
 struct Walk<'a, 's> {
@@ -55,17 +56,35 @@ struct Walk<'a, 's> {
     /// The numbers of the items in `path`, in order.
     items: Vec<usize>,
     late: BTreeMap<Pointer, Vec<CodeSpan>>,
+    broken: BTreeSet<Pointer>,
     sink: &'s mut Sink,
 }
 
 impl<'a, 's> Walk<'a, 's> {
     fn new(sources: &'a Sources, engine: &'a Engine, names: Names, sink: &'s mut Sink) -> Self {
-        Self { sources, engine, names, path: vec![], items: vec![], late: BTreeMap::new(), sink }
+        Self {
+            sources,
+            engine,
+            names,
+            path: vec![],
+            items: vec![],
+            late: BTreeMap::new(),
+            broken: BTreeSet::new(),
+            sink,
+        }
     }
 
     fn node(&mut self, node: &'a Node) -> Node {
         let value = match &node.value {
-            Value::String(text) if has_expression(text) => return self.string(node, text),
+            Value::String(text) if has_expression(text) => {
+                let errors = self.sink.error_count();
+                let filled = self.string(node, text);
+                if self.sink.error_count() == errors {
+                    return filled;
+                }
+                self.broken.insert(self.pointer());
+                stand_in(&self.path)
+            }
             Value::Sequence(items) => Value::Sequence(self.sequence(items)),
             Value::Mapping(entries) => Value::Mapping(self.mapping(entries)),
             other => other.clone(),
@@ -304,6 +323,17 @@ fn secret_inside(path: &Path) -> (Diagnostic, String) {
     let diagnostic = Diagnostic::error(codes::SECRET_PLACE, "a secret cannot be part of a longer value")
         .note(format!("give it a variable of its own, `TOKEN: ${{{{ secrets.{name} }}}}`, and put `$TOKEN` into the command"));
     (diagnostic, "must be the whole value".to_owned())
+}
+
+/// A value of the right type in place of one that was reported, so that it is not reported again.
+fn stand_in(path: &[&str]) -> Value {
+    const SWITCHES: [&str; 7] =
+        ["writable", "unpack", "keep", "read_only_root", "privileged", "same_card", "ssh"];
+    match path.last() {
+        Some(key) if keeps_type(path) && SWITCHES.contains(key) => Value::Bool(false),
+        Some(_) if keeps_type(path) => Value::Number { number: 1.into(), text: "1".to_owned() },
+        _ => Value::String("x".to_owned()),
+    }
 }
 
 /// The node an expression with a type becomes.

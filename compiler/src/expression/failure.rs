@@ -48,7 +48,10 @@ pub(super) fn missing(path: &Path, step: usize, parent: &Value) -> Failure {
         (Key::Item(index), ValueKind::Seq) => {
             let length = parent.len().unwrap_or_default();
             Failure::new(codes::EXPRESSION_NAME, format!("`{so_far}` has no item {index}"), "out of range")
-                .note(format!("`{so_far}` has {length} items, counted from 0"))
+                .note(match length {
+                    1 => format!("`{so_far}` has one item, number 0"),
+                    _ => format!("`{so_far}` has {length} items, counted from 0"),
+                })
         }
         (Key::Name(name), ValueKind::Map) => {
             let keys = keys(parent);

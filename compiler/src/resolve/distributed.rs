@@ -1,5 +1,6 @@
 //! The rendezvous: who takes part, in which order, with how many processes.
 
+use indexmap::IndexMap;
 use jobc_schema::Pointer;
 use jobc_schema::distributed::{Distributed, Framework, MemberPart, Members, Ssh};
 use jobc_schema::plan::{DistributedPlan, Launch, MemberPlan, SshPlan};
@@ -14,6 +15,8 @@ pub(super) const RENDEZVOUS: &str = "rendezvous";
 /// A decided rendezvous.
 pub(super) struct Rendezvous {
     pub(super) plan: DistributedPlan,
+    /// The members' numbers by their roles.
+    numbers: IndexMap<String, usize>,
     /// Whether the user chose the port.
     pub(super) port_written: bool,
     /// Who runs the command.
@@ -23,7 +26,7 @@ pub(super) struct Rendezvous {
 impl Rendezvous {
     /// Whether a role takes part.
     pub(super) fn has(&self, role: &str) -> bool {
-        self.plan.members.iter().any(|member| member.role == role)
+        self.numbers.contains_key(role)
     }
 
     /// Which of a role's instances run the command.
@@ -142,7 +145,8 @@ pub(super) fn resolve_distributed(context: &Context<'_>, sink: &mut Sink) -> Opt
         port,
         ssh,
     };
-    Some(Rendezvous { plan, port_written: spec.port.is_some(), launch })
+    let numbers = plan.members.iter().enumerate().map(|(number, m)| (m.role.clone(), number)).collect();
+    Some(Rendezvous { plan, numbers, port_written: spec.port.is_some(), launch })
 }
 
 /// The number of a role's own port with the rendezvous label, where it is written.
@@ -182,12 +186,6 @@ fn name_members(context: &Context<'_>, spec: &Distributed, at: &Pointer, sink: &
                     diagnostic.at_key(&place, "").note(format!("the roles are {}", suggest::list(roles())))
                 }
             });
-        } else if named.iter().any(|(other, ..)| *other == role) {
-            sink.push(
-                Diagnostic::error(codes::MEMBER_UNKNOWN, format!("`{role}` is listed twice"))
-                    .at(&place, "")
-                    .note("a role takes part once, with all of its instances"),
-            );
         } else {
             named.push((role, part, place));
         }

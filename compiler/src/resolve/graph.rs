@@ -212,9 +212,9 @@ pub(super) fn report_deadlocks(
             let Some(first) = from[number] else { continue };
             if member[edge.to] && (together || edge.state == NeedState::Succeeded) {
                 let why = match edge.state {
-                    NeedState::Succeeded => "waits until it has ended",
-                    NeedState::Ready => "waits until it is ready",
-                    NeedState::Started => "waits until it has started",
+                    NeedState::Succeeded => "has ended",
+                    NeedState::Ready => "is ready",
+                    NeedState::Started => "has started",
                 };
                 let message = format!(
                     "`{}` and `{}` must run at the same time, but one waits for the other",
@@ -222,7 +222,7 @@ pub(super) fn report_deadlocks(
                     name(edge.to)
                 );
                 let mut diagnostic = Diagnostic::error(codes::DEADLOCK, message)
-                    .at_key(&edge.at, format!("`{}` {why}", name(number)))
+                    .at_key(&edge.at, format!("`{}` waits until `{}` {why}", name(number), name(edge.to)))
                     .at_key(&Pointer::ROOT.key("distributed"), "both take part in this");
                 if edge.state != NeedState::Succeeded {
                     diagnostic =

@@ -1,5 +1,6 @@
 //! Which instances of a rendezvous run the command, and which serve them.
 
+use indexmap::IndexSet;
 use jobc_schema::Pointer;
 use jobc_schema::distributed::{Distributed, Framework, MemberPart};
 use jobc_schema::plan::{Launch, MemberPlan};
@@ -21,7 +22,7 @@ pub(super) enum Launchers {
         /// Whether it has a single instance.
         alone: bool,
         /// The other members.
-        others: Vec<String>,
+        others: IndexSet<String>,
     },
 }
 
@@ -33,7 +34,7 @@ impl Launchers {
     pub(super) fn of(&self, role: &str) -> Launch {
         match self {
             Self::One { role: launcher, alone: false, .. } if launcher == role => Launch::First,
-            Self::One { others, .. } if others.iter().any(|other| other == role) => Launch::None,
+            Self::One { others, .. } if others.contains(role) => Launch::None,
             _ => Launch::All,
         }
     }

@@ -45,8 +45,9 @@ fn own_ports(role: &RolePlan, put: &mut dyn FnMut(String, Text) -> Option<Text>)
     let mut all = Text::default();
     for port in &role.ports {
         let number = || Reference::Port { role: role.name.clone(), label: port.label.clone(), index: None };
-        put(format!("PAI_CONTAINER_HOST_{}_PORT_LIST", port.label), Text::reference(number()));
-        all.push_str(&format!("{}:", port.label));
+        let label = port.label.replace('-', "_");
+        put(format!("PAI_CONTAINER_HOST_{label}_PORT_LIST"), Text::reference(number()));
+        all.push_str(&format!("{label}:"));
         all.push_reference(number());
         all.push_str(";");
     }
@@ -57,12 +58,14 @@ fn own_ports(role: &RolePlan, put: &mut dyn FnMut(String, Text) -> Option<Text>)
 
 fn about(role: &RolePlan, put: &mut dyn FnMut(String, Text) -> Option<Text>) {
     let name = &role.name;
+    // OpenPAI's runtime drops what is no letter or digit from role names, and its labels know no `-`.
+    let short: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
     let resources = &role.resources;
     let mebibytes = |bytes: Option<u64>| bytes.unwrap_or(0).div_ceil(1 << 20);
-    put(format!("PAI_TASK_ROLE_TASK_COUNT_{name}"), role.instances.to_string().into());
+    put(format!("PAI_TASK_ROLE_TASK_COUNT_{short}"), role.instances.to_string().into());
     // "gpu,cpu,memMB,shmMB", whole numbers rounded up, 0 where unset.
     put(
-        format!("PAI_RESOURCE_{name}"),
+        format!("PAI_RESOURCE_{short}"),
         format!(
             "{},{},{},{}",
             resources.gpu.as_ref().map_or(0, |gpu| gpu.count),
@@ -73,19 +76,18 @@ fn about(role: &RolePlan, put: &mut dyn FnMut(String, Text) -> Option<Text>) {
         .into(),
     );
     let threshold = |number: Option<u32>| number.map_or("-1".to_owned(), |n| n.to_string());
-    put(format!("PAI_MIN_FAILED_TASK_COUNT_{name}"), threshold(role.completion.min_failed).into());
-    put(format!("PAI_MIN_SUCCEEDED_TASK_COUNT_{name}"), threshold(role.completion.min_succeeded).into());
+    put(format!("PAI_MIN_FAILED_TASK_COUNT_{short}"), threshold(role.completion.min_failed).into());
+    put(format!("PAI_MIN_SUCCEEDED_TASK_COUNT_{short}"), threshold(role.completion.min_succeeded).into());
     if role.instances > NAMED_INSTANCES {
         return;
     }
-    // OpenPAI's runtime drops what is no letter or digit from role names here.
-    let short: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
     for index in 0..role.instances {
         let host = Reference::Host { role: name.clone(), index: Some(index) };
         put(format!("PAI_HOST_IP_{short}_{index}"), Text::reference(host));
         for port in &role.ports {
-            let label = &port.label;
-            let number = Reference::Port { role: name.clone(), label: label.clone(), index: Some(index) };
+            let label = port.label.replace('-', "_");
+            let number =
+                Reference::Port { role: name.clone(), label: port.label.clone(), index: Some(index) };
             put(format!("PAI_PORT_LIST_{short}_{index}_{label}"), Text::reference(number.clone()));
             put(format!("PAI_{short}_{index}_{label}_PORT"), Text::reference(number));
         }

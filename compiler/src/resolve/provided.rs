@@ -16,6 +16,8 @@ use super::{job_json, openpai_env, rendezvous};
 
 /// Up to so many roles every role is told of every other.
 pub const LISTED_ROLES: usize = 16;
+/// Up to so many members each is told of all the others; their host file names every one.
+const LISTED_MEMBERS: usize = 256;
 /// Up to so many instances a role's addresses are listed.
 pub const LISTED_INSTANCES: u32 = 5_000;
 
@@ -25,14 +27,23 @@ pub const LISTED_INSTANCES: u32 = 5_000;
 pub(super) fn provide(plan: &mut JobPlan) {
     let numbers: IndexMap<String, usize> =
         plan.roles.iter().enumerate().map(|(number, role)| (role.name.clone(), number)).collect();
+    let members: IndexMap<&str, &MemberPlan> = plan
+        .distributed
+        .iter()
+        .flat_map(|d| &d.members)
+        .map(|member| (member.role.as_str(), member))
+        .collect();
     let everybody: Vec<usize> = (0..plan.roles.len()).collect();
     let one_launches = plan.roles.iter().any(|role| role.launch != Launch::All);
     let mut provided = Vec::with_capacity(plan.roles.len());
     for role in &plan.roles {
-        let seen =
-            if plan.roles.len() <= LISTED_ROLES { everybody.clone() } else { seen_by(plan, role, &numbers) };
+        let member = members.get(role.name.as_str()).copied();
+        let seen = if plan.roles.len() <= LISTED_ROLES {
+            everybody.clone()
+        } else {
+            seen_by(plan, role, member, &numbers)
+        };
         let seen: Vec<&RolePlan> = seen.iter().map(|&number| &plan.roles[number]).collect();
-        let member = plan.distributed.as_ref().and_then(|d| d.members.iter().find(|m| m.role == role.name));
         let mut env = jobc_env(plan, role, member, &seen);
         let mut files = vec![job_json::job_json(plan, &seen)];
         if let (Some(distributed), Some(member)) = (&plan.distributed, member) {
@@ -119,13 +130,18 @@ fn upper(name: &str) -> String {
 }
 
 /// The roles a role of a large job is told of: itself, what it needs, its fellow members, and whom it names.
-fn seen_by(plan: &JobPlan, role: &RolePlan, numbers: &IndexMap<String, usize>) -> Vec<usize> {
+fn seen_by(
+    plan: &JobPlan,
+    role: &RolePlan,
+    member: Option<&MemberPlan>,
+    numbers: &IndexMap<String, usize>,
+) -> Vec<usize> {
     let mut seen = BTreeSet::new();
     let mut see = |name: &str| seen.extend(numbers.get(name).copied());
     see(&role.name);
     role.needs.iter().for_each(|need| see(&need.role));
-    if let Some(distributed) = &plan.distributed
-        && distributed.members.iter().any(|member| member.role == role.name)
+    if let (Some(distributed), Some(_)) = (&plan.distributed, member)
+        && distributed.members.len() <= LISTED_MEMBERS
     {
         distributed.members.iter().for_each(|member| see(&member.role));
     }

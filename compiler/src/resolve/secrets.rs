@@ -56,9 +56,11 @@ pub(super) fn report_unknown(context: &Context<'_>, name: &str, place: Place, si
     let diagnostic = Diagnostic::error(codes::SECRET_UNKNOWN, format!("there is no secret `{name}`"));
     sink.push(match suggest::nearest(name, known()) {
         Some(near) => diagnostic.at_place(place, format!("did you mean `{near}`?")),
-        None => diagnostic.at_place(place, "").note(format!(
-            "the secrets are {}; declare it as `secrets: {{{name}: {{env: NAME}}}}`",
-            suggest::list(known())
-        )),
+        None => {
+            let list = suggest::list(known());
+            let there = if list == "none" { String::new() } else { format!("there is {list}; ") };
+            let note = format!("{there}declare it as `secrets: {{{name}: {{env: NAME}}}}`");
+            diagnostic.at_place(place, "").note(note)
+        }
     });
 }

@@ -1,1 +1,71 @@
+//! Job files in, plans and findings out.
 
+mod errors;
+mod frameworks;
+mod pages;
+mod plans;
+mod size;
+
+use jobc_schema::plan::{JobPlan, TargetPlan};
+
+use super::resolve;
+use crate::diagnostic::render::{Format, TextStyle, render};
+use crate::diagnostic::{Diagnostic, DocumentId, Sink};
+use crate::expand::{Overrides, expand};
+use crate::files::MemoryFiles;
+use crate::parse::parse;
+use crate::source::{Source, Sources};
+use crate::validate;
+
+/// Files that the jobs of these tests name.
+fn files() -> MemoryFiles {
+    MemoryFiles::default()
+        .with("requirements.txt", "torch==2.4.0\n")
+        .with("src/train.py", "pass\n")
+        .with("app.conf", "debug = false\n")
+        .with("Dockerfile", "FROM python:3.12-slim\n")
+}
+
+/// Runs the passes up to this one.
+fn plans(text: &str) -> (Sources, Vec<JobPlan>, Vec<Diagnostic>) {
+    let mut sources = Sources::new();
+    let id = sources.add(Source::new("job.yaml", text));
+    let mut sink = Sink::new();
+    let mut plans = Vec::new();
+    if let Some(document) = parse(&sources, id, &mut sink) {
+        if validate::validate(&document, &mut sink) {
+            for variant in expand(&document, &sources, &Overrides::default(), &mut sink) {
+                if !validate::validate(&variant.document, &mut sink) {
+                    continue;
+                }
+                let Some(job) = validate::job(&variant.document, &mut sink) else { continue };
+                plans.extend(resolve(&job, &variant, &TargetPlan::default(), &files(), &mut sink));
+            }
+        }
+        sink.locate(DocumentId::Job, &document);
+    }
+    (sources, plans, sink.finish())
+}
+
+/// The file and its plans as JSON, with the target left out; or the file and what is wrong with it.
+fn check(text: &str) -> String {
+    let (sources, plans, found) = plans(text);
+    let mut out = format!("{}\n=>\n", text.trim_start());
+    if !found.is_empty() {
+        return out + &render(Format::Text, &sources, &found, &TextStyle::default());
+    }
+    for plan in plans {
+        let mut json = serde_json::to_value(&plan).unwrap();
+        json.as_object_mut().unwrap().shift_remove("target");
+        out.push_str(&serde_json::to_string_pretty(&json).unwrap());
+        out.push('\n');
+    }
+    out
+}
+
+/// The only plan of a file in which nothing is wrong.
+fn plan(text: &str) -> JobPlan {
+    let (sources, mut plans, found) = plans(text);
+    assert_eq!(render(Format::Text, &sources, &found, &TextStyle::default()), "");
+    plans.remove(0)
+}

@@ -73,3 +73,10 @@ pub fn floor_for(cuda: &str) -> Option<&'static str> {
 pub fn oldest_driver(cuda: &str) -> Option<&'static str> {
     floor_for(cuda).or_else(|| driver_for(cuda))
 }
+
+/// The package that lets an older driver run programs of a toolkit, such as `cuda-compat-12-4`.
+pub fn compat_package(cuda: &Version) -> String {
+    let numbers = cuda.truncate(2).to_string();
+    let (major, minor) = numbers.split_once('.').unwrap_or((&numbers, "0"));
+    CUDA.forward_compat.package.replace("{major}", major).replace("{minor}", minor)
+}

@@ -58,11 +58,8 @@ impl Address for PodAddress<'_> {
     }
 
     fn port(&self, role: &str, label: &str, _index: Option<u32>) -> String {
-        let Some(port) = self.cluster.role(role).and_then(|role| role.port(label)) else {
-            return String::new();
-        };
-        let numbers = (0..port.count.max(1)).map(|i| (u32::from(port.number) + i).to_string());
-        numbers.collect::<Vec<_>>().join(",")
+        let port = self.cluster.role(role).and_then(|role| role.port(label));
+        port.map_or_else(String::new, |port| port.number.to_string())
     }
 
     fn instances(&self, role: &str) -> u32 {

@@ -21,7 +21,7 @@ pub(super) struct Object {
 }
 
 /// One file an object, numbered in the order to apply.
-pub(super) fn files(objects: Vec<Object>) -> Vec<File> {
+pub(super) fn files(objects: Vec<Object>, patched: bool) -> Vec<File> {
     let digits = objects.len().to_string().len().max(2);
     objects
         .into_iter()
@@ -29,15 +29,14 @@ pub(super) fn files(objects: Vec<Object>) -> Vec<File> {
         .map(|(i, object)| {
             let (number, kind, name) = (i + 1, object.kind.to_lowercase(), &object.name);
             let value = ordered(object.value);
-            // A patch may have taken a part away.
-            let origins = object
-                .origins
-                .into_iter()
-                .filter(|origin| match &origin.part {
+            let mut origins = object.origins;
+            if patched {
+                // A patch may have taken a part away.
+                origins.retain(|origin| match &origin.part {
                     PartOf::Pointer(part) => has(&value, part),
                     PartOf::Line(_) => true,
-                })
-                .collect();
+                });
+            }
             let path = format!("{number:0digits$}-{kind}-{name}.yaml");
             File { origins, ..File::new(path, Content::Yaml(value)) }
         })

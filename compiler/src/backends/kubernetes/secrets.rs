@@ -74,7 +74,7 @@ pub(super) fn script(job: &JobPlan, to_job: &Utf8Path) -> Option<File> {
         let host = quote(host);
         let _ = write!(
             steps,
-            "auth=$({{ printf '%s:' {user}; cat \"$dir/password-{i}\"; }} | base64 | tr -d '\\n')\n\
+            "auth=$(printf '%s:%s' {user} \"$(cat \"$dir/password-{i}\")\" | base64 | tr -d '\\n')\n\
              printf '{{\"auths\":{{\"%s\":{{\"auth\":\"%s\"}}}}}}' {host} \"$auth\" >\"$dir/registry-{i}/.dockerconfigjson\"\n"
         );
         let name = format!("{}-registry-{i}", job.name);
@@ -110,8 +110,8 @@ pub(super) fn script(job: &JobPlan, to_job: &Utf8Path) -> Option<File> {
          secret() {{\n\
          \x20 name=$1 folder=$2 type=$3\n\
          \x20 shift 3\n\
-         \x20 kubectl \"$@\"{namespace} create secret generic \"$name\" --type=\"$type\" --from-file=\"$folder\" --dry-run=client -o yaml |\n\
-         \x20   kubectl \"$@\"{namespace} apply -f -\n\
+         \x20 kubectl \"$@\"{namespace} create secret generic \"$name\" --type=\"$type\" --from-file=\"$folder\" --dry-run=client -o yaml >\"$dir/$name.yaml\"\n\
+         \x20 kubectl \"$@\"{namespace} apply -f \"$dir/$name.yaml\"\n\
          }}\n\
          {steps}",
         name = job.name,

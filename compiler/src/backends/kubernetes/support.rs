@@ -6,15 +6,22 @@ mod policies;
 use jobc_schema::Pointer;
 use jobc_schema::job::Network;
 use jobc_schema::plan::{JobPlan, RolePlan, SecretPlan, VolumePlan};
+use jobc_schema::role::{NeedState, RetryScope};
+use jobc_schema::target::KubernetesKind;
 
 use crate::backend::Support::{self, Full, Lossy};
 use crate::backend::{Capability, capability};
 
 use super::cluster::settings;
+use super::gpu::{self, Provider};
+use super::release::{BACKOFF_LIMIT_PER_INDEX, DEPENDS_ON, Releases, SUCCESS_POLICY};
 use super::volumes::volume;
 
 /// The answer for one place of the job: who asks decides as much as what is asked.
 pub(super) fn support_at(capability: Capability, place: &Pointer, job: &JobPlan) -> Support {
+    if !depends_on_asker(capability, job) {
+        return answer(capability, &Asker::Job, job);
+    }
     let segments: Vec<String> = place.segments().take(2).collect();
     let (Some(list), Some(name)) = (segments.first(), segments.get(1)) else {
         return answer(capability, &Asker::Job, job);
@@ -32,6 +39,42 @@ pub(super) fn support_at(capability: Capability, place: &Pointer, job: &JobPlan)
         }
         (Some(asker), _) => answer(capability, &asker, job),
         (None, _) => answer(capability, &Asker::Job, job),
+    }
+}
+
+/// Whether the answer can differ by who asks; where it cannot, a role need not be looked up among thousands.
+fn depends_on_asker(capability: Capability, job: &JobPlan) -> bool {
+    let releases = Releases::of(settings(job));
+    match capability {
+        Capability::Needs(NeedState::Ready | NeedState::Succeeded) => {
+            settings(job).kind == KubernetesKind::Job || releases.jobset < DEPENDS_ON
+        }
+        Capability::Retry(RetryScope::Task) => releases.kubernetes < BACKOFF_LIMIT_PER_INDEX,
+        Capability::Gpu(vendor) => !matches!(
+            gpu::provider(job, vendor),
+            Ok(Provider::Nvidia | Provider::NvidiaMigMixed | Provider::Amd | Provider::Intel)
+        ),
+        Capability::MinSucceeded => releases.kubernetes < SUCCESS_POLICY,
+        Capability::Needs(NeedState::Started)
+        | Capability::MinFailed
+        | Capability::Retry(RetryScope::Role | RetryScope::Job)
+        | Capability::FileIndex
+        | Capability::Hugepages
+        | Capability::Rdma
+        | Capability::GpuModel
+        | Capability::GpuMemory
+        | Capability::GpuVersion
+        | Capability::GpuProfile
+        | Capability::User
+        | Capability::VolumePath
+        | Capability::VolumeNfs
+        | Capability::VolumeS3
+        | Capability::VolumePvc
+        | Capability::VolumeHttps
+        | Capability::VolumeGit
+        | Capability::VolumeTarget
+        | Capability::RegistryLogin => true,
+        _ => false,
     }
 }
 

@@ -44,9 +44,9 @@ fn shown(kubernetes: Value, changes: &Value) -> String {
 fn at(kubernetes: Value, changes: &Value, pointer: &str) -> Value {
     let (files, report) = fixture::lower(&KubernetesBackend, &plan(kubernetes, changes));
     assert_eq!(report, "", "{changes}");
-    let manifests = files.iter().filter_map(|file| match &file.content {
+    let mut manifests = files.iter().filter_map(|file| match &file.content {
         crate::backend::Content::Yaml(value) => Some(value),
         _ => None,
     });
-    manifests.last().and_then(|value| value.pointer(pointer)).cloned().unwrap_or(Value::Null)
+    manifests.next_back().and_then(|value| value.pointer(pointer)).cloned().unwrap_or(Value::Null)
 }

@@ -4,10 +4,13 @@
 
 use std::fmt::Write as _;
 
-use jobc_schema::plan::{CommandPlan, EnvPlan, FileContent, FilePlan, Launch, Reference, RolePlan, Text};
+use jobc_schema::plan::{CommandPlan, EnvPlan, FileContent, FilePlan, Launch, PortPlan, RolePlan, Text};
 
 use super::shell::{self, ALIASES, HOSTS, Hosts, INDEX, is_verbatim, literal, word};
 use super::{Lowering, storage};
+
+/// The provided file with the whole picture; the others are host files.
+const JOB_FILE: &str = "/etc/jobc/job.json";
 
 /// What instances do that do not launch: nothing, until the job ends.
 const IDLE: &str = "trap 'exit 0' TERM INT\n  while :; do sleep 3600 & wait $!; done";
@@ -45,8 +48,10 @@ impl Lowering<'_> {
 
     /// `export` lines: what jobc provides, then what the user set, which wins.
     fn environment(&mut self, role: &RolePlan, out: &mut String) {
-        // The server sets its own PAI_* variables, which `compat: [openpai]` only imitates elsewhere.
-        let provided = role.provided_env.iter().filter(|(name, _)| !name.starts_with("PAI_"));
+        // The server sets its own PAI_* variables, which `compat: [openpai]` only imitates elsewhere, and its ssh
+        // plugin writes the ports into ~/.ssh/config, where Open MPI's own `-p` would overrule them.
+        let left_out = |name: &str| name.starts_with("PAI_") || name == "OMPI_MCA_plm_rsh_args";
+        let provided = role.provided_env.iter().filter(|(name, _)| !left_out(name));
         for (name, value) in provided.filter(|(name, _)| !role.env.contains_key(*name)) {
             let value = self.provided(role, name, value);
             let _ = writeln!(out, "export {name}={value}");
@@ -69,15 +74,15 @@ impl Lowering<'_> {
         }
     }
 
-    /// A provided value; a port's variable lists all of its numbers.
+    /// A provided value; a port's variable lists the numbers that OpenPAI chose.
     fn provided(&self, role: &RolePlan, name: &str, value: &Text) -> String {
-        if name.starts_with("JOBC_PORT_")
-            && let Some(Reference::Port { label, index: None, .. }) = value.references().next()
-            && role.port(label).is_some_and(|port| port.count > 1)
-        {
-            return format!("\"$PAI_CONTAINER_HOST_{}_PORT_LIST\"", super::names::label(label));
+        let own = |port: &&PortPlan| {
+            name.strip_prefix("JOBC_PORT_") == Some(&port.label.to_ascii_uppercase().replace('-', "_"))
+        };
+        match role.ports.iter().find(own) {
+            Some(port) => format!("\"$PAI_CONTAINER_HOST_{}_PORT_LIST\"", super::names::label(&port.label)),
+            None => word(self.job, role, value, Hosts::Addresses),
         }
-        word(self.job, role, value, Hosts::Addresses)
     }
 
     fn file(&mut self, role: &RolePlan, file: &FilePlan, out: &mut String) {
@@ -107,11 +112,11 @@ impl Lowering<'_> {
         let _ = writeln!(out, "chmod {:04o} {path}", file.mode);
     }
 
-    /// Where the ssh plugin is on, a host file names its aliases: they carry the port that sshd listens on.
+    /// Where the ssh plugin is on, host files name its aliases: they carry the port that sshd listens on.
     fn hosts_in(&self, role: &RolePlan, file: &FilePlan) -> Hosts {
         let ssh = self.job.distributed.as_ref().is_some_and(|distributed| distributed.ssh.is_some());
-        let named = role.provided_env.get("JOBC_HOSTFILE").and_then(Text::as_literal);
-        if ssh && named == Some(&file.path) { Hosts::Aliases } else { Hosts::Addresses }
+        let host_file = file.path != JOB_FILE && role.provided_files.contains(file);
+        if ssh && host_file { Hosts::Aliases } else { Hosts::Addresses }
     }
 
     fn command(&self, role: &RolePlan, out: &mut String) {

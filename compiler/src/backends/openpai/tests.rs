@@ -135,7 +135,7 @@ fn rendezvous() {
                         "SELF": [{"host": {"role": "chief"}}, ":", {"port": {"role": "chief", "label": "http"}}],
                         "MASTER_ADDR": [{"host": {"role": "ps-server", "index": 0}}],
                         "MASTER_PORT": [{"port": {"role": "ps-server", "label": "grpc-a", "index": 0}}],
-                        "JOBC_HOSTFILE": "/etc/jobc/hostfile"
+                        "JOBC_HOSTFILE": "/etc/jobc/hostfile", "OMPI_MCA_plm_rsh_args": "-p 22", "JOBC_PORT_HTTP": "8888"
                     },
                     "provided_files": [
                         {"path": "/etc/jobc/job.json", "content": "{\"a\": 1}\n", "mode": 420},

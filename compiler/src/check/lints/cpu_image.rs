@@ -53,7 +53,8 @@ fn mismatch(reference: &str, facts: &ImageFacts, vendor: Vendor) -> Option<(Stri
         Some(made_for) if made_for == vendor => None,
         Some(made_for) => {
             let what = format!("the image `{reference}` is made for GPUs of {}", name(made_for));
-            Some((what, format!("take an image for {}, or another `vendor`", name(vendor))))
+            let key = name(made_for).to_ascii_lowercase();
+            Some((what, format!("take an image for {}, or write `vendor: {key}` under `gpu`", name(vendor))))
         }
         None if reference.contains("tensorflow/tensorflow:") => {
             let what = format!("the image `{reference}` is the one without GPU support");

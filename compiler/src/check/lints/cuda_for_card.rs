@@ -16,7 +16,7 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
         let program = gpu::program_toolkit(role);
         let is_asked = program.is_some();
         let Some(toolkit) = program.or_else(|| gpu::image_toolkit(view, role)) else { continue };
-        if let Some(cc) = &asked.compute_capability {
+        if let Some(cc) = asked.compute_capability.as_deref().filter(|_| asked.models.is_empty()) {
             capability(role, &toolkit, cc, sink);
         }
         let own = !asked.models.is_empty();

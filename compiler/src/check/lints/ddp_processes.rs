@@ -1,38 +1,38 @@
-//! J0302: plain `python` where several processes an instance are counted.
+//! J0302: plain `python` on instances with several GPUs.
 
+use jobc_schema::Pointer;
 use jobc_schema::distributed::Framework;
 
 use crate::check::view::View;
 use crate::diagnostic::{Diagnostic, Sink, codes};
 
-/// Warns where the ranks of an instance but the first would never come.
+/// Warns where all GPUs of an instance but the first would lie idle.
 ///
-/// Silent where the user wrote the number: then the program starts its processes itself.
+/// Silent where the user wrote the number of processes: then one process means to use them all.
 pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
     let Some(distributed) = &view.plan.distributed else { return };
     let written = view.job.distributed.as_ref().is_some_and(|d| d.processes_per_instance.is_some());
     if distributed.framework != Framework::Ddp || written {
         return;
     }
-    for role in &view.roles {
-        let Some(member) = role.member.filter(|m| m.first_rank.is_some() && m.processes > 1) else {
-            continue;
-        };
+    for role in view.roles.iter().filter(|role| role.gpus() > 1) {
         let plain =
             role.commands.last().is_some_and(|c| c.program().starts_with("python") && !c.is_torchrun());
-        if !plain {
+        if !plain || role.member.is_none_or(|member| member.first_rank.is_none()) {
             continue;
         }
         let message = format!(
-            "role `{}` starts one `python` an instance, but {} processes an instance are counted: the others are waited for in vain",
-            role.plan.name, member.processes
+            "role `{}` starts one `python` an instance, which with DDP uses one of its {} GPUs",
+            role.plan.name,
+            role.gpus()
         );
         sink.push(
             Diagnostic::warning(codes::DDP_PROCESSES, message)
                 .at(&role.run_at(), "")
-                .at_key(&jobc_schema::Pointer::ROOT.key("distributed"), "the number is that of the GPUs")
-                .note("write `torchrun` in place of `python`, with `framework: torchrun`")
-                .note("where one process serves an instance, or the program starts the others itself, write `processes_per_instance` under `distributed`"),
+                .at(&role.at().keys(["resources", "gpu"]), "")
+                .at(&Pointer::ROOT.keys(["distributed", "framework"]), "one process an instance")
+                .note("write `torchrun` in place of `python`, and `framework: torchrun`, for a process on each GPU")
+                .note("where one process uses them all, write `processes_per_instance: 1` under `distributed`"),
         );
     }
 }

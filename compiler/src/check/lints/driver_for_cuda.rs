@@ -19,29 +19,38 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
         if let Some(driver) = asked.driver.as_deref().and_then(Version::parse) {
             let at = Place::value(&gpu::gpu_at(role).key("driver"));
             let who = format!("role `{}` accepts driver {driver}", role.plan.name);
-            compare(role, &toolkit, &driver, at, &who, sink);
+            compare(role, &toolkit, &driver, at, &who, "write a driver of", sink);
         }
         let target = gpu::target(view).and_then(|gpu| gpu.driver.as_deref()).and_then(Version::parse);
         if let Some(driver) = target {
             let at = Place::target(&view.target_at(&["kubernetes", "gpu", "driver"]));
             let who = format!("target `{}` has driver {driver}", view.plan.target.name);
-            compare(role, &toolkit, &driver, at, &who, sink);
+            compare(role, &toolkit, &driver, at, &who, "take an older CUDA, or nodes with driver", sink);
         }
     }
 }
 
-fn compare(role: &RoleView<'_>, toolkit: &Toolkit, driver: &Version, at: Place, who: &str, sink: &mut Sink) {
+fn compare(
+    role: &RoleView<'_>,
+    toolkit: &Toolkit,
+    driver: &Version,
+    at: Place,
+    who: &str,
+    advice: &str,
+    sink: &mut Sink,
+) {
     let text = toolkit.version.to_string();
     let oldest = cuda::oldest_driver(&text).and_then(Version::parse);
     let own = cuda::driver_for(&text).and_then(Version::parse);
     let (severity, message, note) = if let Some(oldest) = oldest.filter(|oldest| driver < oldest) {
         let message = format!("{who}, but CUDA {text} needs {oldest} or later");
         let note = match &own {
-            Some(own) => format!("write a driver of at least {oldest}; CUDA {text} was released with {own}"),
-            None => format!("write a driver of at least {oldest}"),
+            Some(own) => format!("{advice} {oldest} or later; CUDA {text} was released with {own}"),
+            None => format!("{advice} {oldest} or later"),
         };
         (Severity::Warning, message, note)
-    } else if let Some(own) = own.filter(|own| driver < own) {
+    // `550` names the whole branch, the toolkit's own driver with it.
+    } else if let Some(own) = own.filter(|own| driver < own && !driver.begins(own)) {
         let message = format!(
             "{who}, older than {own}, with which CUDA {text} was released: what is new in it and code that the driver must compile may fail"
         );
@@ -58,9 +67,9 @@ fn compare(role: &RoleView<'_>, toolkit: &Toolkit, driver: &Version, at: Place, 
         .at(&toolkit.at, format!("CUDA {text} of role `{}`", role.plan.name))
         .note(note);
     if severity == Severity::Warning {
-        let package = &cuda::table().forward_compat.package;
         diagnostic = diagnostic.note(format!(
-            "on data centre cards an image with the package `{package}` runs on older drivers"
+            "on data centre cards an image with the package `{}` runs on older drivers",
+            cuda::compat_package(&toolkit.version)
         ));
     }
     sink.push(diagnostic);

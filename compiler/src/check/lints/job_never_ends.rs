@@ -1,5 +1,9 @@
 //! J0343: a server beside the work, and nothing that ends the job when the work is done.
 
+use std::collections::BTreeSet;
+
+use jobc_schema::role::NeedState;
+
 use crate::check::endless::never_ends;
 use crate::check::view::View;
 use crate::diagnostic::{Diagnostic, Sink, codes};
@@ -13,10 +17,19 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
     if ends {
         return;
     }
+    // A server whose end is waited for is J0342's matter.
+    let awaited: BTreeSet<&str> = view
+        .roles
+        .iter()
+        .flat_map(|role| &role.plan.needs)
+        .filter(|need| need.state == NeedState::Succeeded)
+        .map(|need| need.role.as_str())
+        .collect();
     let mut servers = Vec::new();
     let mut worker = None;
     for role in &view.roles {
         match never_ends(role) {
+            Some(_) if awaited.contains(role.plan.name.as_str()) => {}
             Some(program) => servers.push((role, program)),
             None => worker = worker.or(Some(&role.plan.name)),
         }

@@ -26,7 +26,7 @@ fn processes(role: &RoleView<'_>, command: &Command, sink: &mut Sink) {
             Diagnostic::warning(codes::LAUNCHER_DISAGREES, message)
                 .at(&role.run_at(), "")
                 .at(&role.at().keys(["resources", "gpu"]), "")
-                .note("leave `--nproc-per-node` out: `distributed` sets it to the number of GPUs"),
+                .note(advice(role, "--nproc-per-node", "GPUs")),
         );
     }
 }
@@ -46,6 +46,16 @@ fn instances(role: &RoleView<'_>, command: &Command, sink: &mut Sink) {
         Diagnostic::warning(codes::LAUNCHER_DISAGREES, message)
             .at(&role.run_at(), "")
             .at(&role.at().key("instances"), "")
-            .note("leave `--nnodes` out: `distributed` sets it to the number of instances"),
+            .note(advice(role, "--nnodes", "instances")),
     );
+}
+
+fn advice(role: &RoleView<'_>, flag: &str, number: &str) -> String {
+    let set = format!("`distributed` sets it to the number of {number}");
+    if role.member.is_some() {
+        format!("leave `{flag}` out: {set}")
+    } else {
+        let name = &role.plan.name;
+        format!("leave `{flag}` out and write `distributed: {{framework: torchrun, roles: [{name}]}}`: {set}")
+    }
 }

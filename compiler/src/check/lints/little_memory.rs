@@ -20,7 +20,7 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
         sink.push(
             Diagnostic::error(codes::LITTLE_MEMORY, message)
                 .at(&role.at().keys(["resources", "memory"]), "")
-                .note("if megabytes or gigabytes were meant, write `MiB` or `GiB`"),
+                .note("write for example `512MiB`; `MiB` and `GiB` are the usual units"),
         );
     }
 }

@@ -77,6 +77,7 @@ fn unfit(role: &RoleView<'_>, profile: &str, cards: &[(&str, models::Found)]) ->
         .filter_map(|variant| mig::profiles(variant.mig.as_deref()?))
         .flatten()
         .map(mig::Profile::name)
+        .filter(|name| !name.contains(['+', '-']))
         .collect();
     let diagnostic = if known.is_empty() {
         // Models whose memory is not listed may be cut all the same; those listed without a table cannot.

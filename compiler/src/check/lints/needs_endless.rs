@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use jobc_schema::role::NeedState;
+use jobc_schema::Pointer;
+use jobc_schema::role::{NeedState, Needs};
 
 use crate::check::endless::never_ends;
-use crate::check::view::View;
+use crate::check::view::{RoleView, View};
 use crate::diagnostic::{Diagnostic, Sink, codes};
 
 /// Warns of `needs` that is met only when a server has succeeded.
@@ -23,7 +24,7 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
             );
             sink.push(
                 Diagnostic::warning(codes::NEEDS_ENDLESS, message)
-                    .at(&role.at().keys(["needs", &need.role]), "")
+                    .at(&place(role, &need.role), "")
                     .at(&other.run_at(), "")
                     .note(format!(
                         "write `needs: {{{}: ready}}` and a `ready` on `{}`, or `started`",
@@ -31,5 +32,14 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
                     )),
             );
         }
+    }
+}
+
+/// Where a role says that it needs another: the item of its list, or the key of its map.
+fn place(role: &RoleView<'_>, other: &str) -> Pointer {
+    let at = role.at().key("needs");
+    match role.spec.and_then(|spec| spec.needs.as_ref()) {
+        Some(Needs::Names(names)) => at.index(names.iter().position(|name| name == other).unwrap_or(0)),
+        _ => at.key(other),
     }
 }

@@ -1,0 +1,249 @@
+//! Lints over whole jobs: text in, findings out, through every pass before this one.
+
+use std::fmt::Write as _;
+
+use jobc_schema::Targets;
+use jobc_schema::plan::TargetPlan;
+
+use super::{blocks, whole};
+use crate::check::{check, check_document};
+use crate::diagnostic::{Code, Diagnostic, DocumentId, Sink};
+use crate::expand::{Overrides, expand};
+use crate::files::MemoryFiles;
+use crate::parse::parse;
+use crate::source::{Source, Sources};
+use crate::template::{expand_templates, show_uses};
+use crate::{resolve, validate};
+
+/// The targets a job is checked for unless a test brings its own: one local, one cluster.
+const TARGETS: &str = "\
+version: 1
+targets:
+  local: {backends: [dockerfile, oci, cgroup]}
+  lab: {backends: [kubernetes]}
+";
+
+/// Everything that is said about a job on its way to the plan, and whether there was one.
+fn run(job: &str, targets: &str) -> (Sources, Vec<Diagnostic>, bool) {
+    let mut sources = Sources::new();
+    let mut sink = Sink::new();
+    let id = sources.add(Source::new("job.yaml", job));
+    let targets_id = sources.add(Source::new("targets.yaml", targets));
+    let targets_document = parse(&sources, targets_id, &mut sink).expect("the test's targets are YAML");
+    let places: Targets =
+        validate::targets(&targets_document, &mut sink).expect("the test's targets are sound");
+    let files = MemoryFiles::default().with("main.py", "").with("Dockerfile", "FROM scratch\n");
+    let mut planned = false;
+    let document = parse(&sources, id, &mut sink)
+        .and_then(|document| expand_templates(document, &mut sources, &files, &mut sink));
+    let sound = document.as_ref().is_some_and(|document| validate::validate(document, &mut sink));
+    if let Some(document) = document.as_ref().filter(|_| sound) {
+        check_document(document, &mut sink);
+        for variant in expand(document, &sources, &Overrides::default(), &mut sink) {
+            let Some(job) = validate::job(&variant.document, &mut sink) else { continue };
+            for (name, settings) in &places.targets {
+                let target = TargetPlan { name: name.clone(), built_in: false, settings: settings.clone() };
+                let Some(plan) = resolve::resolve(&job, &variant, &target, &files, &mut sink) else {
+                    continue;
+                };
+                planned = true;
+                check(&job, &plan, &mut sink);
+            }
+        }
+    }
+    if let Some(document) = &document {
+        sink.locate(DocumentId::Job, document);
+    }
+    sink.locate(DocumentId::Targets, &targets_document);
+    show_uses(&sources, &mut sink);
+    (sources, sink.finish(), planned)
+}
+
+/// Each job, and what is said about it.
+fn report(jobs: &[&str], targets: &str) -> String {
+    let mut out = String::new();
+    for job in jobs {
+        let job = whole(job);
+        let (sources, diagnostics, _) = run(&job, targets);
+        out.push_str(job.split_once("name: example\n").unwrap().1);
+        for diagnostic in diagnostics {
+            let severity = format!("{:?}", diagnostic.severity).to_lowercase();
+            let _ = writeln!(out, "{severity} {}: {}", diagnostic.code, diagnostic.message);
+            for label in &diagnostic.labels {
+                let span = label.place.span().expect("places are located");
+                let source = sources.get(span.source);
+                let at = source.line_column(span.start);
+                let text = sources.slice(span).lines().next().unwrap_or_default();
+                let _ =
+                    writeln!(out, "  {}:{}:{} `{text}` {}", source.path(), at.line, at.column, label.text);
+            }
+            for note in diagnostic.notes {
+                let _ = writeln!(out, "  = {note}");
+            }
+        }
+        out.push('\n');
+    }
+    out
+}
+
+/// Code and message of each finding, one a line.
+fn list(found: &[Diagnostic]) -> String {
+    found.iter().fold(String::new(), |mut out, d| {
+        let _ = writeln!(out, "    {:?} {}: {}", d.severity, d.code, d.message);
+        out
+    })
+}
+
+#[test]
+fn the_examples_of_the_pages_hold() {
+    let mut wrong = String::new();
+    for (code, _) in Code::all().filter(|(code, _)| code.as_str().starts_with("J03")) {
+        let example = blocks(code.page(), "Example");
+        let targets = example.get(1).map_or(TARGETS.to_owned(), |targets| format!("version: 1\n{targets}"));
+        let (_, found, _) = run(&whole(example[0]), &targets);
+        // Beside the finding it shows, an example is a good job.
+        if found.is_empty() || found.iter().any(|d| d.code != code) {
+            let _ = write!(wrong, "{code}: the example gets\n{}", list(&found));
+        }
+        let (_, found, planned) = run(&whole(blocks(code.page(), "Write instead")[0]), &targets);
+        if !planned || !found.is_empty() {
+            let _ = write!(wrong, "{code}: what to write instead gets\n{}", list(&found));
+        }
+    }
+    assert!(wrong.is_empty(), "\n{wrong}");
+}
+
+#[test]
+fn cards_and_toolkits() {
+    let gpu = |image: &str, gpu: &str| {
+        format!(
+            "image: {image}\nroles:\n  r: {{resources: {{cpu: 1, memory: 8GiB, shm: 1GiB, gpu: {gpu}}}, run: ./r}}\n"
+        )
+    };
+    let cuda = "nvidia/cuda:12.4.1-cudnn-runtime-ubuntu22.04";
+    let new = "nvidia/cuda:13.0.1-cudnn-runtime-ubuntu24.04";
+    let old = "nvidia/cuda:11.4.3-cudnn8-runtime-ubuntu20.04";
+    insta::assert_snapshot!(report(
+        &[
+            &gpu(cuda, "{count: 1, cuda: \"12.6\"}"),
+            &gpu(cuda, "{count: 1, cuda: \"12.4\", driver: \"470\"}"),
+            &gpu(cuda, "{count: 1, driver: \"535.54\"}"),
+            &gpu(new, "{count: 1, model: [V100, T4]}"),
+            &gpu(new, "{count: 1, model: [V100, P100], cuda: \"13.0\"}"),
+            &gpu(new, "{count: 1, compute_capability: \"7.0\"}"),
+            &gpu(old, "{count: 1, compute_capability: \"9.0\", model: H100}"),
+            &gpu(cuda, "{count: 1, model: [a10O, A100-60GB, Tesla-V100-SXM2-32GB]}"),
+            &gpu(cuda, "{count: 1, model: A100-40GB, memory: 41GiB}"),
+            &gpu(cuda, "{count: 1, model: T4, memory: 24GiB}"),
+            &gpu(cuda, "{count: 1, model: [T4, A10], compute_capability: \"9.0\"}"),
+            &gpu(cuda, "{count: 1, model: RTX-4090, memory: 24GiB}"),
+            &gpu(cuda, "{count: 1, share: {profile: 1g.11gb}}"),
+            &gpu(cuda, "{count: 1, share: {profile: seven}}"),
+            &gpu(cuda, "{count: 1, model: L4, share: {profile: 1g.10gb}}"),
+            &gpu(cuda, "{count: 1, model: H100, share: {profile: 1g.5gb}}"),
+            &gpu(cuda, "{count: 8, model: H100-80GB, share: {profile: 1g.10gb, same_card: true}}"),
+            &gpu("rocm/pytorch:rocm6.2_ubuntu22.04_py3.10_pytorch_release_2.3.0", "1"),
+        ],
+        "version: 1\ntargets: {lab: {backends: [kubernetes]}}\n",
+    ));
+}
+
+#[test]
+fn what_a_target_has() {
+    let gpu = |gpu: &str| {
+        format!(
+            "image: nvidia/cuda:12.4.1-cudnn-runtime-ubuntu22.04\nroles:\n  r: {{resources: {{cpu: 1, memory: 8GiB, shm: 1GiB, gpu: {gpu}}}, run: ./r}}\n"
+        )
+    };
+    insta::assert_snapshot!(report(
+        &[
+            &gpu("{count: 1, model: H100}"),
+            &gpu("{count: 1, model: [h100, a100]}"),
+            &gpu("{count: 1, model: A100-80GB}"),
+            &gpu("{count: 1, model: Newcard-9}"),
+            &gpu("{count: 1, memory: 80GiB}"),
+            &gpu("{count: 1, compute_capability: \"9.0\"}"),
+            &gpu("{count: 1, driver: \"550\"}"),
+        ],
+        "\
+version: 1
+targets:
+  lab:
+    backends: [kubernetes]
+    kubernetes: {gpu: {models: [A100-40GB, V100-16GB], driver: \"470.82.01\"}}
+",
+    ));
+    let card = gpu("{count: 1, model: Newcard-9}");
+    let targets =
+        "version: 1\ntargets: {lab: {backends: [kubernetes], kubernetes: {gpu: {models: [NEWCARD-9]}}}}\n";
+    assert_eq!(run(&whole(&card), targets).1, []);
+}
+
+#[test]
+fn launchers_ports_and_scripts() {
+    let job = |roles: &str| format!("image: pytorch/pytorch:2.4.0-cuda12.4-cudnn9-runtime\nroles:\n{roles}");
+    let gpu = "resources: {cpu: 8, memory: 64GiB, shm: 8GiB, gpu: 2}";
+    insta::assert_snapshot!(report(
+        &[
+            &job(&format!(
+                "  t: {{instances: 2, {gpu}, run: torchrun x.py}}\n  u: {{{gpu}, run: torchrun x.py}}\ndistributed: {{framework: torchrun, roles: [u]}}\n"
+            )),
+            &job(&format!(
+                "  t: {{instances: 2, {gpu}, run: torchrun x.py}}\ndistributed: {{framework: jax, roles: [t]}}\n"
+            )),
+            &job(&format!(
+                "  t: {{instances: 2, {gpu}, run: torchrun --nnodes $N x.py}}\n  u: {{instances: 2, {gpu}, run: torchrun --standalone x.py}}\n"
+            )),
+            &job(&format!(
+                "  t:\n    instances: 2\n    {gpu}\n    env: {{PET_NNODES: 2, RANK: 1}}\n    run: torchrun x.py\n"
+            )),
+            &job(&format!(
+                "  t: {{instances: 3, {gpu}, run: torchrun --nnodes=1:2 --nproc_per_node 4 x.py}}\n"
+            )),
+            &job(&format!(
+                "  t: {{instances: 3, {gpu}, completion: {{min_succeeded: 1, min_failed: none}}, retry: {{max: 1, scope: task}}, run: torchrun x.py}}\ndistributed: {{framework: torchrun, roles: [t]}}\n"
+            )),
+            "image: python:3.12-slim\nnetwork: host\nroles:\n  a: {instances: 2, resources: {ports: {http: {port: 80}, x: auto}}, run: ./a}\n  b: {resources: {ports: {y: 80}}, run: ./b}\n  c: {needs: [b], resources: {ports: {z: 80}}, run: ./c}\n  d: {needs: {c: started}, resources: {ports: {z: 80}}, run: ./c}\n",
+            "image: python:3.12-slim\nroles:\n  a: {instances: 2, parallel: 1, resources: {ports: {http: 80}}, run: ./a}\n",
+            "image: python:3.12-slim\nroles:\n  a: {run: \"nginx -g 'daemon off;'\"}\n  b: {needs: [a], run: [bash, -c, \"sudo ./b && ./c &\"]}\n  c: {shell: [python, -c], run: \"sudo &\"}\n",
+            "image: python:3.12-slim\ntimeout: 1h\nroles:\n  a: {run: ./a}\n  b: {run: sleep infinity}\n",
+            "image: python:3.12-slim\nroles:\n  a: {run: sleep infinity}\n  b: {run: tail -f /dev/null}\n",
+            "image: {from: python:3.12-slim, steps: [{python: {packages: [numpy, torch==2.4.0, 'x @ https://example.com/x', ./local, -U]}}, {copy: {image: busybox, from: /a, to: /b}}]}\nroles:\n  a: {resources: {cpu: 4000, memory: 1MiB, pids: 2, gpu: 1}, timeout: 5s, run: ./a}\n",
+            "image: localhost:5000/x@sha256:0000000000000000000000000000000000000000000000000000000000000000\nroles:\n  a: {image: localhost:5000/y, run: ./a}\n  b: {image: {from: alpine}, run: ./b}\n  c: {run: ./c}\n",
+        ],
+        TARGETS,
+    ));
+}
+
+#[test]
+fn built_in_templates_make_good_jobs() {
+    let jobs = [
+        ("torchrun", "uses: std/torchrun\nwith: {script: main.py --epochs 90, nodes: 4, gpus: 8}\n"),
+        ("ddp", "uses: std/ddp\nwith: {script: main.py, nodes: 2}\n"),
+        (
+            "tensorboard",
+            "outputs: {logs: {source: ./logs, mount: /output}}\nroles:\n  main: {image: \"python:3.12-slim\", completion: {min_succeeded: all}, run: python main.py}\n  board: {uses: std/tensorboard}\n",
+        ),
+        (
+            "jupyter",
+            "secrets: {token: {env: JUPYTER_TOKEN}}\nroles:\n  lab: {uses: std/jupyter, with: {token: \"${{ secrets.token }}\"}}\n",
+        ),
+    ];
+    for (name, _) in crate::template::built_in() {
+        assert!(jobs.iter().any(|(tested, _)| *tested == name), "std/{name} has no test");
+    }
+    for (name, job) in jobs {
+        let (_, found, planned) = run(&whole(job), TARGETS);
+        assert!(planned && found.is_empty(), "std/{name}:\n{}", list(&found));
+    }
+}
+
+#[test]
+fn a_mistake_in_a_template_shows_both_places() {
+    let job = "uses: std/torchrun\nwith: {script: \"main.py ${{ params.nobody }}\", nodes: 2}\n";
+    let own = "uses: std/torchrun\nwith: {script: main.py}\nroles: {train: {retry: {max: 1, scope: task}, resources: {gpu: 2}, env: {RANK: 1}}}\ndistributed: {framework: ddp}\n";
+    insta::assert_snapshot!(report(
+        &[job, own, "uses: std/torchrun\nwith: {script: main.py, shm: 64GiB}\n"],
+        TARGETS
+    ));
+}

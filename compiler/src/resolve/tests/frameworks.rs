@@ -1,0 +1,92 @@
+//! What the members of each framework get.
+
+use std::fmt::Write as _;
+
+use super::plan;
+use jobc_schema::plan::FileContent;
+
+/// The rendezvous of a job: members, launchers, ports, variables and files, without what every job gets.
+fn check(roles: &str, distributed: &str) -> String {
+    let text = format!("version: 1\nname: job\nimage: a:1\nroles:\n{roles}distributed: {distributed}\n");
+    let plan = plan(&text);
+    let mut out = format!("{roles}{distributed}\n=>\n");
+    let distributed = plan.distributed.as_ref().unwrap();
+    let _ = writeln!(out, "{}", serde_json::to_string(distributed).unwrap());
+    for role in &plan.roles {
+        let _ = writeln!(out, "{}: launch {:?}, retry {:?}", role.name, role.launch, role.retry.scope);
+        for port in &role.ports {
+            let _ = writeln!(out, "  port {}", serde_json::to_string(port).unwrap());
+        }
+        for (name, text) in &role.provided_env {
+            let common = ["JOBC_JOB", "JOBC_ROLE", "JOBC_INDEX", "JOBC_INSTANCES"].contains(&name.as_str());
+            if !common && !name.starts_with("JOBC_HOSTS_") && !name.starts_with("JOBC_ENDPOINTS_") {
+                let _ = writeln!(out, "  {name}={}", serde_json::to_string(text).unwrap());
+            }
+        }
+        for file in &role.provided_files {
+            let FileContent::Text(text) = &file.content else { continue };
+            let _ = writeln!(out, "  {} {}", file.path, serde_json::to_string(text).unwrap());
+        }
+    }
+    out
+}
+
+#[test]
+fn torchrun() {
+    insta::assert_snapshot!(check(
+        "  master: {run: torchrun train.py, resources: {gpu: 8}}\n  worker: {instances: 3, run: torchrun train.py, resources: {gpu: 8}}\n",
+        "{framework: torchrun, roles: [master, worker]}",
+    ));
+}
+
+#[test]
+fn ddp() {
+    insta::assert_snapshot!(check(
+        "  train: {instances: 2, run: python train.py, resources: {gpu: 4}, env: {MASTER_PORT: 1}}\n",
+        "{framework: ddp, roles: [train], port: 2345}",
+    ));
+}
+
+#[test]
+fn tensorflow() {
+    insta::assert_snapshot!(check(
+        "  ps: {instances: 2, run: x}\n  big: {instances: 2, run: x}\n  small: {run: x}\n  chief: {run: x}\n  eval: {run: x}\n",
+        "{framework: tensorflow, roles: {ps: ps, big: worker, small: worker, chief: chief, eval: evaluator}}",
+    ));
+}
+
+#[test]
+fn mpi_with_a_launcher() {
+    insta::assert_snapshot!(check(
+        "  launcher: {run: mpirun train}\n  worker: {instances: 4, resources: {gpu: 2}}\n",
+        "{framework: mpi, roles: [launcher, worker], ssh: {port: 2222, user: mpi}}",
+    ));
+}
+
+#[test]
+fn horovod_from_the_first_worker() {
+    insta::assert_snapshot!(check(
+        "  worker: {instances: 4, run: horovodrun -np 4 python train.py, resources: {gpu: 1}}\n",
+        "{framework: horovod, roles: [worker]}",
+    ));
+}
+
+#[test]
+fn deepspeed_on_all_and_from_the_first() {
+    let roles = "  worker: {instances: 2, run: deepspeed train.py, resources: {gpu: 8}}\n";
+    insta::assert_snapshot!(
+        [
+            check(roles, "{framework: deepspeed, roles: [worker]}"),
+            check(roles, "{framework: deepspeed, roles: [worker], launch: first}"),
+        ]
+        .join("----\n")
+    );
+}
+
+#[test]
+fn jax() {
+    insta::assert_snapshot!(check(
+        "  train: {instances: 4, run: python train.py, resources: {gpu: 8}}\n",
+        "{framework: jax, roles: [train]}",
+    ));
+}
