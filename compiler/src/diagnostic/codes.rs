@@ -232,7 +232,6 @@ codes! {
     PAI_ROUNDED "J0471" "OpenPAI counts in coarser units";
     PAI_PORT "J0472" "OpenPAI chooses a port's number itself";
     PAI_GANG "J0473" "OpenPAI retries tasks only where they need not start together";
-    PAI_CELL "J0474" "a role's hardware on OpenPAI is chosen twice";
     PAI_STORAGE "J0475" "a storage of OpenPAI does not fit what it is to provide";
 
     // ---- J05xx: targets and other input formats -------------------------------------------------

@@ -26,9 +26,9 @@ pub(super) struct Matrix {
 
 /// Reads the matrix. There is always a combination, if only of the values that can be read.
 pub(super) fn read(document: &Document, sink: &mut Sink) -> Matrix {
-    let none = Matrix { combinations: vec![Combination::new()], written: false, max_parallel: None };
-    let Some(node) = document.root.get("matrix") else { return none };
-    let Value::Mapping(entries) = &node.value else { return none };
+    let absent = Matrix { combinations: vec![Combination::new()], written: false, max_parallel: None };
+    let Some(node) = document.root.get("matrix") else { return absent };
+    let Value::Mapping(entries) = &node.value else { return absent };
     let key = document.root.entries().iter().find(|e| e.key == "matrix").map_or(node.span, |e| e.key_span);
     // The same as the type does: `axes` with a map is the long form, `axes` with a list an axis of that name.
     let rules = node.get("axes").filter(|axes| matches!(axes.value, Value::Mapping(_)));

@@ -52,13 +52,11 @@ pub(super) fn read(document: &Document, overrides: &Overrides, sink: &mut Sink) 
                 continue;
             };
             let place = Place::Span(entry.value.span);
-            let given = match entry.value.to_scalar() {
-                Some(scalar) => checked(&scalar, param, &place, "the value", &[], sink),
-                None => {
-                    sink.push(wrong_type(&entry.value.describe(), param).at_place(place, ""));
-                    None
-                }
-            };
+            let scalar = entry.value.to_scalar();
+            if scalar.is_none() {
+                sink.push(wrong_type(&entry.value.describe(), param).at_place(place.clone(), ""));
+            }
+            let given = scalar.and_then(|scalar| checked(&scalar, param, &place, "the value", &[], sink));
             values.insert(entry.key.clone(), Some(given.unwrap_or_else(|| stand_in(param.kind))));
         }
     }
@@ -76,15 +74,14 @@ pub(super) fn read(document: &Document, overrides: &Overrides, sink: &mut Sink) 
             continue;
         };
         let at = Place::Span(param.key);
-        let given = match parse(text, param.kind) {
-            Some(scalar) => checked(&scalar, param, &at, "the value", &note, sink),
-            None => {
-                let mut diagnostic = wrong_type(&format!("`{text}`"), param).at_place(at, "declared here");
-                diagnostic.notes.extend(note);
-                sink.push(diagnostic);
-                None
-            }
-        };
+        let scalar = parse(text, param.kind);
+        if scalar.is_none() {
+            let mut diagnostic =
+                wrong_type(&format!("`{text}`"), param).at_place(at.clone(), "declared here");
+            diagnostic.notes.extend(note.clone());
+            sink.push(diagnostic);
+        }
+        let given = scalar.and_then(|scalar| checked(&scalar, param, &at, "the value", &note, sink));
         values.insert(name.clone(), Some(given.unwrap_or_else(|| stand_in(param.kind))));
     }
     let mut settled = IndexMap::new();

@@ -283,14 +283,12 @@ impl<'a, 's> Walk<'a, 's> {
         let name = path.root();
         let known: Vec<&str> = self.scopes(allowed).map(Scope::as_str).collect();
         let diagnostic = Diagnostic::error(codes::EXPRESSION_NAME, format!("`{name}` is not defined"));
-        match suggest::nearest(name, known.iter().copied()) {
-            Some(near) => (diagnostic, format!("did you mean `{near}`?")),
-            None => {
-                let list = suggest::list(known);
-                let note = format!("names begin with {list}; text goes in quotes: `\"{name}\"`");
-                (diagnostic.note(note), "not defined".to_owned())
-            }
+        if let Some(near) = suggest::nearest(name, known.iter().copied()) {
+            return (diagnostic, format!("did you mean `{near}`?"));
         }
+        let list = suggest::list(known);
+        let note = format!("names begin with {list}; text goes in quotes: `\"{name}\"`");
+        (diagnostic.note(note), "not defined".to_owned())
     }
 
     fn known(&self, allowed: &[Scope]) -> String {

@@ -155,10 +155,11 @@ pub(super) fn too_long(limit: usize) -> Failure {
 pub(super) fn failure(error: &minijinja::Error, same_code: bool) -> Failure {
     let detail = error.detail().unwrap_or_default();
     let (code, message) = match error.kind() {
-        ErrorKind::SyntaxError | ErrorKind::BadEscape => {
-            (codes::EXPRESSION_SYNTAX, format!("the expression cannot be read: {detail}"))
-        }
-        ErrorKind::UnknownFilter | ErrorKind::UnknownTest | ErrorKind::UnknownFunction => {
+        ErrorKind::SyntaxError
+        | ErrorKind::BadEscape
+        | ErrorKind::UnknownFilter
+        | ErrorKind::UnknownTest
+        | ErrorKind::UnknownFunction => {
             (codes::EXPRESSION_SYNTAX, format!("the expression cannot be read: {detail}"))
         }
         ErrorKind::OutOfFuel => (codes::EXPRESSION_VALUE, "the expression takes too many steps".to_owned()),

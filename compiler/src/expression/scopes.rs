@@ -112,7 +112,7 @@ pub fn keeps_type(path: &[&str]) -> bool {
         return true;
     }
     match above {
-        ["env"] | ["roles", _, "env"] | ["roles", _, "labels"] => false,
+        ["env"] | ["roles", _, "env" | "labels"] => false,
         [.., "args"] if matches!(above.first(), Some(&"image" | &"images")) || above.contains(&"image") => {
             true
         }

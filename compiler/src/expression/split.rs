@@ -88,17 +88,20 @@ fn closing(code: &str) -> Option<usize> {
     let mut quote = None;
     let mut at = 0;
     while let Some(&byte) = bytes.get(at) {
-        match (quote, byte) {
-            (Some(_), b'\\') => at += 1,
-            (Some(open), _) if byte == open => quote = None,
-            (Some(_), _) => {}
-            (None, b'"' | b'\'') => quote = Some(byte),
-            (None, b'}') if depth == 0 => {
-                return (bytes.get(at + 1) == Some(&b'}')).then_some(at);
+        if let Some(open) = quote {
+            match byte {
+                b'\\' => at += 1,
+                _ if byte == open => quote = None,
+                _ => {}
             }
-            (None, b'{' | b'[' | b'(') => depth += 1,
-            (None, b'}' | b']' | b')') => depth = depth.saturating_sub(1),
-            _ => {}
+        } else {
+            match byte {
+                b'"' | b'\'' => quote = Some(byte),
+                b'}' if depth == 0 => return (bytes.get(at + 1) == Some(&b'}')).then_some(at),
+                b'{' | b'[' | b'(' => depth += 1,
+                b'}' | b']' | b')' => depth = depth.saturating_sub(1),
+                _ => {}
+            }
         }
         at += 1;
     }

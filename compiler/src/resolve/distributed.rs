@@ -177,18 +177,16 @@ fn name_members(context: &Context<'_>, spec: &Distributed, at: &Pointer, sink: &
     };
     let mut named = Named::new();
     for (role, part, place) in listed {
-        if !context.table.contains_key(&role) {
-            let diagnostic = Diagnostic::error(codes::MEMBER_UNKNOWN, format!("there is no role `{role}`"));
-            let roles = || context.table.keys().map(String::as_str);
-            sink.push(match suggest::nearest(&role, roles()) {
-                Some(near) => diagnostic.at_key(&place, format!("did you mean `{near}`?")),
-                None => {
-                    diagnostic.at_key(&place, "").note(format!("the roles are {}", suggest::list(roles())))
-                }
-            });
-        } else {
+        if context.table.contains_key(&role) {
             named.push((role, part, place));
+            continue;
         }
+        let diagnostic = Diagnostic::error(codes::MEMBER_UNKNOWN, format!("there is no role `{role}`"));
+        let roles = || context.table.keys().map(String::as_str);
+        sink.push(match suggest::nearest(&role, roles()) {
+            Some(near) => diagnostic.at_key(&place, format!("did you mean `{near}`?")),
+            None => diagnostic.at_key(&place, "").note(format!("the roles are {}", suggest::list(roles()))),
+        });
     }
     named
 }
@@ -261,8 +259,8 @@ fn resolve_ssh(spec: &Distributed, launch: &launch::Launchers) -> Option<SshPlan
             user: rules.user.clone().unwrap_or_else(|| "root".to_owned()),
         }),
         None => match spec.framework {
-            Framework::Mpi | Framework::Horovod => Some(usual()),
-            Framework::Deepspeed if !launch.is_all() => Some(usual()),
+            // Where every instance runs the command nobody starts the others, so nobody needs to reach them.
+            Framework::Mpi | Framework::Horovod | Framework::Deepspeed if !launch.is_all() => Some(usual()),
             _ => None,
         },
     }

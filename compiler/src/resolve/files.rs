@@ -26,9 +26,9 @@ pub(super) fn resolve_files(
     for (path, file) in &role.files {
         let at = at.keys(["files", path]);
         check_path(path, &plans, mounts, &at, sink);
-        let Some(content) = resolve_content(context, texts, file, &at, sink) else { continue };
+        let Some(what) = resolve_content(context, texts, file, &at, sink) else { continue };
         let mode = file.mode.as_deref().map_or(Ok(USUAL_MODE), |mode| u32::from_str_radix(mode, 8));
-        plans.push(FilePlan { path: tidy(path), content, mode: mode.unwrap_or(USUAL_MODE) });
+        plans.push(FilePlan { path: tidy(path), content: what, mode: mode.unwrap_or(USUAL_MODE) });
     }
     plans
 }
@@ -91,15 +91,13 @@ pub(super) fn read(context: &Context<'_>, path: &str, at: &Pointer, sink: &mut S
             return None;
         }
     };
-    match String::from_utf8(bytes) {
-        Ok(text) => Some(text),
-        Err(_) => {
-            sink.push(
-                Diagnostic::error(codes::FILE, format!("`{path}` is not text"))
-                    .at(at, "not UTF-8")
-                    .note("small files hold text; put other files into the image or into `data`"),
-            );
-            None
-        }
+    let text = String::from_utf8(bytes).ok();
+    if text.is_none() {
+        sink.push(
+            Diagnostic::error(codes::FILE, format!("`{path}` is not text"))
+                .at(at, "not UTF-8")
+                .note("small files hold text; put other files into the image or into `data`"),
+        );
     }
+    text
 }

@@ -45,7 +45,7 @@ pub(super) fn resolve_graph(context: &Context<'_>, sink: &mut Sink) -> Graph {
 
 impl Graph {
     /// The numbers of the roles whose tasks have all ended when this role starts, given those of the roles it needs.
-    pub(super) fn finished_before<'a>(&'a self, number: usize) -> impl Iterator<Item = (usize, u32)> + 'a {
+    pub(super) fn finished_before(&self, number: usize) -> impl Iterator<Item = (usize, u32)> {
         let edges = self.edges[number].iter().zip(&self.needs[number]);
         edges.filter(|(edge, _)| edge.state == NeedState::Succeeded).map(|(edge, plan)| (edge.to, plan.min))
     }

@@ -9,7 +9,7 @@ use jobc_schema::image::{Conda, Copy, ImageBlock, Python, Step};
 use jobc_schema::plan::{BuildStep, ImageSource};
 use jobc_schema::{EnvValue, Pointer};
 
-use super::images::{DockerfileFacts, check_reference, read_dockerfile};
+use super::images::check_reference;
 use super::{Context, files, secrets};
 use crate::diagnostic::{Diagnostic, Place, Sink, codes};
 use crate::expression::{Names, Part, Scope, has_expression, split};
@@ -127,14 +127,9 @@ impl<'a> Build<'a> {
         texts: &mut Vec<String>,
         sink: &mut Sink,
     ) -> ImageSource {
-        let read = read_dockerfile(self.context, path, &self.at.key("dockerfile"), sink);
-        let facts = match read {
-            Some((text, facts)) => {
-                texts.push(text);
-                facts
-            }
-            None => DockerfileFacts { base: None, env: IndexMap::new() },
-        };
+        // What is wrong with the file, or that it is not there, is said by the pass that reads it.
+        let text = self.context.files.read(Utf8Path::new(path));
+        texts.extend(text.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()));
         let context = self.block.context.clone().unwrap_or_else(|| ".".to_owned());
         self.check_there(&context, &self.at.key("context"), sink);
         ImageSource::Dockerfile {
@@ -142,8 +137,9 @@ impl<'a> Build<'a> {
             context,
             target: self.block.target.clone(),
             args,
-            base: facts.base,
-            env: facts.env,
+            // What the file itself tells is read by a pass of its own.
+            base: None,
+            env: IndexMap::new(),
         }
     }
 
@@ -274,7 +270,7 @@ impl<'a> Build<'a> {
     /// A file whose text decides what is installed.
     fn made_from(&self, file: &str, at: &Pointer, texts: &mut Vec<String>, sink: &mut Sink) -> String {
         let file = self.fill(file, at, sink);
-        if self.is_inside(&file, at, sink) {
+        if is_inside(&file, at, sink) {
             texts.extend(files::read(self.context, &file, at, sink));
         }
         file
@@ -283,7 +279,7 @@ impl<'a> Build<'a> {
     fn copy(&self, copy: &Copy, at: &Pointer, sink: &mut Sink) -> Copy {
         let from = self.fill(&copy.from, &at.key("from"), sink);
         let from_at = at.key("from");
-        if copy.image.is_none() && self.is_inside(&from, &from_at, sink) && !from.contains(['*', '?', '[']) {
+        if copy.image.is_none() && is_inside(&from, &from_at, sink) && !from.contains(['*', '?', '[']) {
             self.check_there(&from, &from_at, sink);
         }
         let fill = |text: &Option<String>, key: &str, sink: &mut Sink| {
@@ -298,22 +294,6 @@ impl<'a> Build<'a> {
         }
     }
 
-    /// Reports a path that leaves the folder of the job file, which a build cannot see.
-    fn is_inside(&self, path: &str, at: &Pointer, sink: &mut Sink) -> bool {
-        let leaves = path.contains("://")
-            || Utf8Path::new(path).components().any(|c| {
-                matches!(c, Utf8Component::ParentDir | Utf8Component::RootDir | Utf8Component::Prefix(_))
-            });
-        if leaves {
-            sink.push(
-                Diagnostic::error(codes::MISSING_FILE, format!("the build of an image cannot see `{path}`"))
-                    .at(at, "not in the job file's folder")
-                    .note("a build sees the folder of the job file and what is below it; write a relative path without `..`"),
-            );
-        }
-        !leaves
-    }
-
     fn check_there(&self, path: &str, at: &Pointer, sink: &mut Sink) {
         if !self.context.files.exists(Utf8Path::new(path)) {
             sink.push(
@@ -323,4 +303,20 @@ impl<'a> Build<'a> {
             );
         }
     }
+}
+
+/// Reports a path that leaves the folder of the job file, which a build cannot see.
+fn is_inside(path: &str, at: &Pointer, sink: &mut Sink) -> bool {
+    let leaves = path.contains("://")
+        || Utf8Path::new(path).components().any(|c| {
+            matches!(c, Utf8Component::ParentDir | Utf8Component::RootDir | Utf8Component::Prefix(_))
+        });
+    if leaves {
+        sink.push(
+            Diagnostic::error(codes::MISSING_FILE, format!("the build of an image cannot see `{path}`"))
+                .at(at, "not in the job file's folder")
+                .note("a build sees the folder of the job file and what is below it; write a relative path without `..`"),
+        );
+    }
+    !leaves
 }

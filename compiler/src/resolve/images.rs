@@ -1,5 +1,7 @@
 //! Images: which one every role runs in, and where each comes from.
 
+use std::fmt::Write as _;
+
 use indexmap::IndexMap;
 use jobc_schema::Pointer;
 use jobc_schema::image::{Image, ImageBlock};
@@ -7,7 +9,7 @@ use jobc_schema::plan::{ImagePlan, ImageSource};
 use sha2::{Digest, Sha256};
 
 use super::image_build::{self, Built};
-use super::{Context, files, scope};
+use super::{Context, scope};
 use crate::diagnostic::{Diagnostic, Sink, codes};
 use crate::expression::Names;
 use crate::suggest;
@@ -51,13 +53,13 @@ pub(super) fn resolve_images(
             }
         };
         let name = match picked(image) {
-            Some(wanted) => match find_named(context, wanted, &at.key("use"), sink) {
-                Some(name) => name,
-                None => {
+            Some(wanted) => {
+                let Some(name) = find_named(context, wanted, &at.key("use"), sink) else {
                     image_of.push(None);
                     continue;
-                }
-            },
+                };
+                name
+            }
             None if role.image.is_none() => MAIN.to_owned(),
             None => own_name(context, role_name),
         };
@@ -69,13 +71,8 @@ pub(super) fn resolve_images(
                 Some(wanted) => (&job.images[wanted], Pointer::ROOT.keys(["images", wanted])),
                 None => (image, at),
             };
-            if let Some(plan) = resolve_image(context, &names, &name, image, &at, sink) {
-                plans.insert(name.clone(), plan);
-            } else {
-                // Reported; an entry keeps it from being reported for every role.
-                let source = ImageSource::Reference {};
-                plans.insert(name.clone(), ImagePlan { source, reference: String::new(), declared_at: at });
-            }
+            let plan = resolve_image(context, &names, &name, image, &at, sink);
+            plans.insert(name.clone(), plan);
         }
         image_of.push(Some(name));
     }
@@ -142,17 +139,17 @@ fn resolve_image(
     image: &Image,
     at: &Pointer,
     sink: &mut Sink,
-) -> Option<ImagePlan> {
+) -> ImagePlan {
     let declared_at = at.clone();
     let block = match image {
         Image::Reference(reference) if reference == "host" => {
             let reference = reference.clone();
-            return Some(ImagePlan { source: ImageSource::Host {}, reference, declared_at });
+            return ImagePlan { source: ImageSource::Host {}, reference, declared_at };
         }
         Image::Reference(reference) => {
             check_reference(reference, at, sink);
             let reference = reference.clone();
-            return Some(ImagePlan { source: ImageSource::Reference {}, reference, declared_at });
+            return ImagePlan { source: ImageSource::Reference {}, reference, declared_at };
         }
         Image::Block(block) => block,
     };
@@ -163,13 +160,13 @@ fn resolve_image(
     {
         let reference = build.fill(from, &at.key("from"), sink);
         check_reference(&reference, &at.key("from"), sink);
-        return Some(ImagePlan { source: ImageSource::Reference {}, reference, declared_at });
+        return ImagePlan { source: ImageSource::Reference {}, reference, declared_at };
     }
     let Built { source, texts } = build.resolve(sink);
     let digest = digest(&source, &texts);
     // Without the number of the variant: jobs of a matrix share what they build.
     let reference = format!("{}-{name}:{digest}", context.job.name);
-    Some(ImagePlan { source, reference, declared_at })
+    ImagePlan { source, reference, declared_at }
 }
 
 /// Twelve digits that change when what is built does: of the source, and of the files it is made from.
@@ -180,7 +177,10 @@ fn digest(source: &ImageSource, texts: &[String]) -> String {
         hash.update(text.len().to_le_bytes());
         hash.update(text);
     }
-    hash.finalize().iter().take(6).map(|byte| format!("{byte:02x}")).collect()
+    hash.finalize().iter().take(6).fold(String::new(), |mut digits, byte| {
+        let _ = write!(digits, "{byte:02x}");
+        digits
+    })
 }
 
 fn is_only_from(block: &ImageBlock) -> bool {
@@ -223,21 +223,4 @@ pub(super) fn check_reference(reference: &str, at: &Pointer, sink: &mut Sink) {
             .at(at, "")
             .note(note),
     );
-}
-
-/// What a Dockerfile of the user's tells: its base image and the environment of the built stage.
-pub(super) struct DockerfileFacts {
-    pub(super) base: Option<String>,
-    pub(super) env: IndexMap<String, String>,
-}
-
-/// Reads a Dockerfile's facts; `None` for both where nothing is known.
-pub(super) fn read_dockerfile(
-    context: &Context<'_>,
-    path: &str,
-    at: &Pointer,
-    sink: &mut Sink,
-) -> Option<(String, DockerfileFacts)> {
-    let text = files::read(context, path, at, sink)?;
-    Some((text, DockerfileFacts { base: None, env: IndexMap::new() }))
 }

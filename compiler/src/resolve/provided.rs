@@ -148,7 +148,7 @@ fn seen_by(
     for reference in texts(role).into_iter().flat_map(Text::references) {
         match reference {
             Reference::Host { role, .. } | Reference::Hosts { role, .. } | Reference::Port { role, .. } => {
-                see(role)
+                see(role);
             }
             Reference::Index {} | Reference::Rank { .. } => {}
         }

@@ -96,16 +96,16 @@ fn mpi(plan: &DistributedPlan, first: &MemberPlan, has_port: bool, env: &mut Env
     }
 }
 
-/// JAX's own names, and those of Kubeflow's JAXJob.
+/// JAX's own names with address and port in one, and those of Kubeflow's JAXJob, which keep them apart.
 fn jax(plan: &DistributedPlan, first: &MemberPlan, member: &MemberPlan, env: &mut Env) {
     let Some(rank) = member.first_rank else { return };
     let mut both = address(first);
     both.push_str(":");
     both.push_text(&port(first));
-    env.insert("JAX_COORDINATOR_ADDRESS".to_owned(), both.clone());
+    env.insert("JAX_COORDINATOR_ADDRESS".to_owned(), both);
     put(env, "JAX_NUM_PROCESSES", plan.world_size);
     env.insert("JAX_PROCESS_ID".to_owned(), own_number(rank));
-    env.insert("COORDINATOR_ADDRESS".to_owned(), both);
+    env.insert("COORDINATOR_ADDRESS".to_owned(), address(first));
     env.insert("COORDINATOR_PORT".to_owned(), port(first));
     put(env, "NUM_PROCESSES", plan.world_size);
     env.insert("PROCESS_ID".to_owned(), own_number(rank));

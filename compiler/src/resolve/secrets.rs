@@ -54,13 +54,14 @@ pub(super) fn check_secret(context: &Context<'_>, name: &str, at: &Pointer, sink
 pub(super) fn report_unknown(context: &Context<'_>, name: &str, place: Place, sink: &mut Sink) {
     let known = || context.job.secrets.keys().map(String::as_str);
     let diagnostic = Diagnostic::error(codes::SECRET_UNKNOWN, format!("there is no secret `{name}`"));
-    sink.push(match suggest::nearest(name, known()) {
-        Some(near) => diagnostic.at_place(place, format!("did you mean `{near}`?")),
-        None => {
-            let list = suggest::list(known());
-            let there = if list == "none" { String::new() } else { format!("there is {list}; ") };
-            let note = format!("{there}declare it as `secrets: {{{name}: {{env: NAME}}}}`");
-            diagnostic.at_place(place, "").note(note)
-        }
-    });
+    if let Some(near) = suggest::nearest(name, known()) {
+        sink.push(diagnostic.at_place(place, format!("did you mean `{near}`?")));
+        return;
+    }
+    let there = match suggest::list(known()) {
+        list if list == "none" => String::new(),
+        list => format!("there is {list}; "),
+    };
+    let note = format!("{there}declare it as `secrets: {{{name}: {{env: NAME}}}}`");
+    sink.push(diagnostic.at_place(place, "").note(note));
 }

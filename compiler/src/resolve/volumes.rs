@@ -31,7 +31,7 @@ pub(super) fn resolve_volumes(context: &Context<'_>, sink: &mut Sink) -> IndexMa
         match &mut source {
             VolumeSource::Https { unpack, .. } => *unpack = data.unpack,
             _ if data.unpack => {
-                refuse_option("unpack", "an `https://` source", &at, data.source.is_some(), sink)
+                refuse_option("unpack", "an `https://` source", &at, data.source.is_some(), sink);
             }
             _ => {}
         }

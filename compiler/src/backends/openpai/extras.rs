@@ -109,17 +109,6 @@ impl Lowering<'_> {
         for role in &self.job.roles {
             let Some(chosen) = settings.roles.get(&role.name) else { continue };
             let OpenpaiRole { sku_type, sku_num, pinned_cell } = chosen;
-            if sku_type.is_some() && pinned_cell.is_some() {
-                let place =
-                    Pointer::ROOT.keys(["targets", &self.job.target.name, "openpai", "roles", &role.name]);
-                self.sink.push(
-                    Diagnostic::error(
-                        codes::PAI_CELL,
-                        format!("role `{}` has both `sku_type` and `pinned_cell`", role.name),
-                    )
-                    .at_place(Place::target(&place), "HiveD takes one of them"),
-                );
-            }
             let mut cell = Map::new();
             let mut set = |key: &str, value: Option<Value>| {
                 if let Some(value) = value {

@@ -53,14 +53,12 @@ impl Lowering<'_> {
         let left_out = |name: &str| name.starts_with("PAI_") || name == "OMPI_MCA_plm_rsh_args";
         let provided = role.provided_env.iter().filter(|(name, _)| !left_out(name));
         for (name, value) in provided.filter(|(name, _)| !role.env.contains_key(*name)) {
-            let value = self.provided(role, name, value);
-            let _ = writeln!(out, "export {name}={value}");
+            export(name, &self.provided(role, name, value), out);
         }
         for (name, value) in &role.env {
             match value {
                 EnvPlan::Text(text) => {
-                    let value = word(self.job, role, text, Hosts::Addresses);
-                    let _ = writeln!(out, "export {name}={value}");
+                    export(name, &word(self.job, role, text, Hosts::Addresses), out);
                 }
                 EnvPlan::Secret { secret } => {
                     let template = self.secret(secret);
@@ -172,6 +170,15 @@ impl Lowering<'_> {
             }
         }
     }
+}
+
+/// Sets a variable for the command; `export` itself would hide that a list could not be made.
+fn export(name: &str, value: &str, out: &mut String) {
+    let _ = if value.contains("$(jobc_") {
+        writeln!(out, "{name}={value}\nexport {name}")
+    } else {
+        writeln!(out, "export {name}={value}")
+    };
 }
 
 /// A delimiter that is no line of the text.

@@ -308,7 +308,7 @@ fn what_only_the_backend_sees() {
             "volumes": {"out": {"kind": "output", "source": {"kind": "target"}, "secret": "a-b"}},
             "target": {"settings": {"openpai": {
                 "storages": [{"name": "shared", "provides": "out", "read_only": true}],
-                "roles": {"psserver": {"sku_type": "V100", "pinned_cell": "c"}}
+                "roles": {"psserver": {"sku_type": "V100", "sku_num": 1}}
             }}}
         }),
     );
