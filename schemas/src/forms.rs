@@ -5,7 +5,10 @@ use schemars::{Schema, SchemaGenerator, json_schema};
 use serde_json::{Value, json};
 
 /// A string that is one whole expression; integers may be filled by one.
-const WHOLE_EXPRESSION: &str = r"^\$\{\{.*\}\}$";
+///
+/// ASCII is all an expression here can hold, and compiles to an automaton a tenth the size of `.`: every start of
+/// `jobc` pays for the patterns its file meets.
+const WHOLE_EXPRESSION: &str = r"^\$\{\{[ -~]*\}\}$";
 
 /// An integer of at least 0, or one whole expression.
 pub(crate) fn count(_: &mut SchemaGenerator) -> Schema {

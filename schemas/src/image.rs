@@ -122,7 +122,7 @@ pub struct Conda {
 pub struct Python {
     /// The version to install where the base image has none of it; the base image's own unless written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = r"^([0-9]+\.[0-9]+(\.[0-9]+)?|\$\{\{.*\}\})$"), extend("examples" = ["3.11"]))]
+    #[schemars(regex(pattern = r"^([0-9]+\.[0-9]+(\.[0-9]+)?|\$\{\{[ -~]*\}\})$"), extend("examples" = ["3.11"]))]
     pub version: Option<String>,
     /// Packages, with `==VERSION` where it matters.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -83,7 +83,7 @@ impl JsonSchema for Ulimit {
             "type": ["integer", "string"],
             "minimum": 0,
             "maximum": 9_007_199_254_740_991_u64,
-            "pattern": r"^(unlimited|\$\{\{.*\}\})$",
+            "pattern": r"^(unlimited|\$\{\{[ -~]*\}\})$",
             "examples": [65536, "unlimited"]
         })
     }
@@ -151,7 +151,7 @@ pub enum PortNumber {
 }
 
 fn port_or_auto(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-    schemars::json_schema!({"type": ["integer", "string"], "minimum": 1, "maximum": 65535, "pattern": r"^(auto|\$\{\{.*\}\})$"})
+    schemars::json_schema!({"type": ["integer", "string"], "minimum": 1, "maximum": 65535, "pattern": r"^(auto|\$\{\{[ -~]*\}\})$"})
 }
 
 /// Who can reach a port.

@@ -361,11 +361,11 @@ pub enum ThresholdWord {
 }
 
 fn threshold_all(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-    schemars::json_schema!({"type": ["integer", "string"], "minimum": 1, "maximum": 2_147_483_647, "pattern": r"^(all|none|\$\{\{.*\}\})$"})
+    schemars::json_schema!({"type": ["integer", "string"], "minimum": 1, "maximum": 2_147_483_647, "pattern": r"^(all|none|\$\{\{[ -~]*\}\})$"})
 }
 
 fn threshold(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-    schemars::json_schema!({"type": ["integer", "string"], "minimum": 1, "maximum": 2_147_483_647, "pattern": r"^(none|\$\{\{.*\}\})$"})
+    schemars::json_schema!({"type": ["integer", "string"], "minimum": 1, "maximum": 2_147_483_647, "pattern": r"^(none|\$\{\{[ -~]*\}\})$"})
 }
 
 /// What is tried again after a failure.

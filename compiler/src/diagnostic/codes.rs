@@ -99,7 +99,6 @@ codes! {
     UNKNOWN_DEFAULT "J0120" "`default` names a target that is not there";
     UNUSED_SETTINGS "J0121" "a target has settings for a backend it does not write";
     FOREIGN_FILE "J0122" "the file is another tool's";
-    MISMATCH "J0149" "a checked file does not fit the types";
 
     // ---- J02xx: templates, parameters, resolve --------------------------------------------------
     PARAM_UNKNOWN "J0201" "a parameter that the job does not have is given";

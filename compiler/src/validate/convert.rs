@@ -35,13 +35,19 @@ pub(super) fn typed<T: DeserializeOwned>(
     }
     match serde_path_to_error::deserialize(Json::Object(json)) {
         Ok(typed) => Some(typed),
+        // An expression that could not be filled in was reported where it stands.
+        Err(_) if sink.has_errors() => None,
         Err(error) => {
             // The schema and the rules should have said this; a file that comes here shows a gap in them.
             let pointer = pointer(error.path());
             let subject = place::subject(&place::segments(&pointer));
             let place = Place::Path { document: id, pointer, part: Part::Value };
             let message = format!("{subject} cannot be read: {}", error.inner());
-            sink.push(Diagnostic::error(codes::MISMATCH, message).at_place(place, ""));
+            let diagnostic = Diagnostic::error(codes::WRONG_KIND, message).at_place(place, "");
+            sink.push(
+                diagnostic
+                    .note("the schema allows this, so jobc should have said it better; please report it"),
+            );
             None
         }
     }

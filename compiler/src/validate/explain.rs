@@ -81,7 +81,7 @@ fn part<'a>(error: &ValidationError<'_>, schema: &'a Schema) -> Option<&'a Json>
 fn unexplained(error: &ValidationError<'_>, at: &Pointer, report: &Report<'_>) -> Diagnostic {
     let subject = place::subject(&place::segments(at));
     Diagnostic::error(
-        codes::MISMATCH,
+        codes::WRONG_KIND,
         format!("{subject} does not fit the schema ({})", error.kind().keyword()),
     )
     .at_place(report.value(at), "")

@@ -15,14 +15,14 @@ pub(super) struct Form {
 }
 
 /// The whole-expression pattern of integer fields.
-pub(super) const WHOLE_EXPRESSION: &str = r"^\$\{\{.*\}\}$";
+pub(super) const WHOLE_EXPRESSION: &str = r"^\$\{\{[ -~]*\}\}$";
 /// Memory and disk.
 pub(super) const BYTES: &str =
-    r"^([0-9]+(\.[0-9]+)?\s?(KiB|MiB|GiB|TiB|KB|MB|GB|TB|Ki|Mi|Gi|Ti)|\$\{\{.*\}\})$";
+    r"^([0-9]+(\.[0-9]+)? ?(KiB|MiB|GiB|TiB|KB|MB|GB|TB|Ki|Mi|Gi|Ti)|\$\{\{[ -~]*\}\})$";
 /// Logical CPUs.
-pub(super) const CPUS: &str = r"^([0-9]+(\.[0-9]+)?|[0-9]+m|\$\{\{.*\}\})$";
+pub(super) const CPUS: &str = r"^([0-9]+(\.[0-9]+)?|[0-9]+m|\$\{\{[ -~]*\}\})$";
 /// Durations.
-pub(super) const DURATION: &str = r"^([0-9]+(s|m|h|d)|\$\{\{.*\}\})$";
+pub(super) const DURATION: &str = r"^([0-9]+(s|m|h|d)|\$\{\{[ -~]*\}\})$";
 
 const fn text(pattern: &'static str, what: &'static str, rule: &'static str) -> Form {
     Form { pattern, what, rule, words: &[], amount: false }
@@ -39,10 +39,10 @@ const fn number(pattern: &'static str, words: &'static [&'static str]) -> Form {
 /// Every pattern of the job and targets schemas.
 pub(super) static FORMS: &[Form] = &[
     number(WHOLE_EXPRESSION, &[]),
-    number(r"^(all|none|\$\{\{.*\}\})$", &["all", "none"]),
-    number(r"^(none|\$\{\{.*\}\})$", &["none"]),
-    number(r"^(auto|\$\{\{.*\}\})$", &["auto"]),
-    number(r"^(unlimited|\$\{\{.*\}\})$", &["unlimited"]),
+    number(r"^(all|none|\$\{\{[ -~]*\}\})$", &["all", "none"]),
+    number(r"^(none|\$\{\{[ -~]*\}\})$", &["none"]),
+    number(r"^(auto|\$\{\{[ -~]*\}\})$", &["auto"]),
+    number(r"^(unlimited|\$\{\{[ -~]*\}\})$", &["unlimited"]),
     amount(BYTES, "an amount with its unit, such as `8GiB`"),
     amount(CPUS, "a number of CPUs, such as `4`, `0.5` or `500m`"),
     amount(DURATION, "a duration with its unit, such as `90s` or `12h`"),
@@ -83,7 +83,7 @@ pub(super) static FORMS: &[Form] = &[
     text(r"^[0-9]+\.[0-9]+$", "a version", "write two numbers, such as `\"8.0\"`"),
     text(r"^[0-9]+\.[0-9]+(\.[0-9]+)?$", "a version", "write two or three numbers, such as `\"12.4\"`"),
     text(
-        r"^([0-9]+\.[0-9]+(\.[0-9]+)?|\$\{\{.*\}\})$",
+        r"^([0-9]+\.[0-9]+(\.[0-9]+)?|\$\{\{[ -~]*\}\})$",
         "a version",
         "write two or three numbers, such as `\"3.11\"`; ranges go under `packages`",
     ),

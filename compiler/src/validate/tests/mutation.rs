@@ -1,39 +1,46 @@
-//! No map of a job takes a key that nobody knows, but those whose names are the user's.
+//! No map of a file takes a key that nobody knows, but those whose names are the user's.
 
 use serde_json::Value as Json;
 
 use crate::diagnostic::Sink;
 use crate::document::{Document, Entry, Node, Value};
-use crate::validate::schema::{JOB, Schema, branches};
+use crate::import::import;
+use crate::source::Sources;
+use crate::validate::schema::{JOB, Schema, TARGETS, branches};
 
 use super::read;
 
 const KEY: &str = "zzz";
 
-/// The places of all maps whose keys the schema knows.
-fn strict_maps(document: &Document) -> Vec<Vec<String>> {
+/// The places of all maps of a file that `strict` says have known keys only.
+fn strict_maps(document: &Document, strict: &dyn Fn(&[String]) -> bool) -> Vec<Vec<String>> {
     let mut found = vec![];
-    collect(&document.root, &mut vec![], &mut found);
+    collect(&document.root, &mut vec![], strict, &mut found);
     found
 }
 
-fn collect(node: &Node, path: &mut Vec<String>, found: &mut Vec<Vec<String>>) {
+fn collect(
+    node: &Node,
+    path: &mut Vec<String>,
+    strict: &dyn Fn(&[String]) -> bool,
+    found: &mut Vec<Vec<String>>,
+) {
     match &node.value {
         Value::Mapping(entries) => {
-            if JOB.at(path).is_some_and(|part| is_strict(&JOB, part)) {
+            if strict(path) {
                 found.push(path.clone());
             }
             let top = path.is_empty();
             for entry in entries.iter().filter(|entry| !(top && entry.key.starts_with("x-"))) {
                 path.push(entry.key.clone());
-                collect(&entry.value, path, found);
+                collect(&entry.value, path, strict, found);
                 path.pop();
             }
         }
         Value::Sequence(items) => {
             for (index, item) in items.iter().enumerate() {
                 path.push(index.to_string());
-                collect(item, path, found);
+                collect(item, path, strict, found);
                 path.pop();
             }
         }
@@ -41,13 +48,17 @@ fn collect(node: &Node, path: &mut Vec<String>, found: &mut Vec<Vec<String>>) {
     }
 }
 
-/// Whether every map that a part of the schema accepts has known keys only.
-fn is_strict(schema: &Schema, part: &Json) -> bool {
+/// Whether the map at a place has known keys only.
+fn is_strict(schema: &Schema, path: &[String]) -> bool {
+    schema.at(path).is_some_and(|part| part_is_strict(schema, part))
+}
+
+fn part_is_strict(schema: &Schema, part: &Json) -> bool {
     let part = schema.resolve(part);
     match part.get("additionalProperties") {
         Some(Json::Bool(false)) => true,
         Some(_) => false,
-        None => branches(part).any(|branch| is_strict(schema, branch)),
+        None => branches(part).any(|branch| part_is_strict(schema, branch)),
     }
 }
 
@@ -69,49 +80,77 @@ fn insert(node: &mut Node, path: &[String]) {
     }
 }
 
-/// Puts an unknown key into each map of a job in turn; each must be named in an error.
-fn check(name: &str, text: &str) -> usize {
-    let (_, document) = read("job.yaml", text);
+/// Puts an unknown key into each strict map of a file in turn; each must be named in an error.
+fn check(
+    name: &str,
+    text: &str,
+    strict: &dyn Fn(&[String]) -> bool,
+    accept: &dyn Fn(&Document, &mut Sink) -> bool,
+) -> usize {
+    let (_, document) = read(name, text);
     let mut sink = Sink::new();
-    assert!(crate::validate::validate(&document, &mut sink), "{name}: {:#?}", sink.diagnostics());
-    let maps = strict_maps(&document);
+    assert!(accept(&document, &mut sink), "{name}: {:#?}", sink.diagnostics());
+    let maps = strict_maps(&document, strict);
     for path in &maps {
         let mut mutant = document.clone();
         insert(&mut mutant.root, path);
         let mut sink = Sink::new();
-        assert!(!crate::validate::validate(&mutant, &mut sink), "{name}: {path:?} takes `{KEY}`");
-        let named = sink.diagnostics().iter().any(|d| d.message.starts_with("unknown key `zzz`"));
-        assert!(named, "{name}: {path:?}: {:#?}", sink.diagnostics());
+        assert!(!accept(&mutant, &mut sink), "{name}: {path:?} takes `{KEY}`");
+        let named = |d: &crate::diagnostic::Diagnostic| {
+            d.message.starts_with("unknown key `zzz`") || d.message.starts_with("unknown field `zzz`")
+        };
+        assert!(sink.diagnostics().iter().any(named), "{name}: {path:?}: {:#?}", sink.diagnostics());
     }
     maps.len()
 }
 
+fn check_job(name: &str, text: &str) -> usize {
+    check(name, text, &|path| is_strict(&JOB, path), &|document, sink| {
+        crate::validate::validate(document, sink)
+    })
+}
+
+fn check_targets(name: &str, text: &str) -> usize {
+    let accept = |document: &Document, sink: &mut Sink| crate::validate::targets(document, sink).is_some();
+    check(name, text, &|path| is_strict(&TARGETS, path), &accept)
+}
+
+/// Every map of an OpenPAI job has known fields only.
+fn check_openpai(name: &str, text: &str) -> usize {
+    let accept =
+        |document: &Document, sink: &mut Sink| import(document.clone(), &Sources::new(), sink).is_some();
+    check(name, text, &|_| true, &accept)
+}
+
 #[test]
 fn an_unknown_key_is_refused_everywhere() {
-    assert!(check("the spec's example", include_str!("example.yaml")) > 10);
-    assert!(check("every field", include_str!("every_field.yaml")) > 35);
+    assert!(check_job("example.yaml", include_str!("example.yaml")) > 10);
+    assert!(check_job("every_field.yaml", include_str!("every_field.yaml")) > 35);
 }
 
 #[test]
 #[allow(clippy::disallowed_methods, reason = "the examples beside the crates are tests' input")]
 fn an_unknown_key_is_refused_everywhere_in_the_examples() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples");
-    let Ok(entries) = std::fs::read_dir(folder) else {
-        eprintln!("skipped: there is no folder `examples` yet");
-        return;
-    };
-    for entry in entries.flatten() {
-        let path = entry.path().join("job.yaml");
-        if let Ok(text) = std::fs::read_to_string(&path) {
-            assert!(check(&path.display().to_string(), &text) > 0);
+    let mut checked = 0;
+    for entry in std::fs::read_dir(folder).expect("the examples").flatten() {
+        let files: [(&str, fn(&str, &str) -> usize); 3] =
+            [("job.yaml", check_job), ("targets.yaml", check_targets), ("job.json", check_openpai)];
+        for (file, check) in files {
+            let path = entry.path().join(file);
+            if let Ok(text) = std::fs::read_to_string(&path) {
+                assert!(check(&path.display().to_string(), &text) > 0, "{}", path.display());
+                checked += 1;
+            }
         }
     }
+    assert!(checked >= 10, "only {checked} files");
 }
 
 #[test]
 fn every_level_of_the_schema_is_met() {
     let (_, document) = read("job.yaml", include_str!("every_field.yaml"));
-    let met = strict_maps(&document);
+    let met = strict_maps(&document, &|path| is_strict(&JOB, path));
     let fits = |path: &[String], met: &[String]| {
         path.len() == met.len() && path.iter().zip(met).all(|(known, s)| known == s || known == "*")
     };
