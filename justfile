@@ -35,12 +35,7 @@ demo *job:
 
 # Make the examples' golden output again
 goldens:
-    #!/usr/bin/env bash
-    set -euo pipefail
-    cargo build --locked --package jobc
-    for job in examples/*/job.*; do
-        target/debug/jobc build "$job" -o "$(dirname "$job")/out"
-    done
+    JOBC_UPDATE=1 cargo test --locked --package jobc-tests --test examples the_output_is_what_is_committed
     git status --short examples
 
 # Make the JSON Schemas again from the Rust types
@@ -51,3 +46,7 @@ schemas:
 # Time and memory of whole runs, and how they grow with the job
 bench *arguments:
     tests/bench/run {{ arguments }}
+
+# Look for what happens rarely: 100,000 swaps of an output folder under two readers
+soak *arguments:
+    tests/soak/run {{ arguments }}

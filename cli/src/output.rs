@@ -2,7 +2,7 @@
 //!
 //! The new folder is made beside the old one and swapped in by one renameat2(2). A failure at any point, a full
 //! disk say, leaves the old folder as it was. Files that did not change are hard links to the old ones, so that
-//! they keep their times.
+//! they keep their times. Builds of one job wait for each other by a lock on the folder above.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,8 +11,10 @@ use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use jobc_compiler::compile::Artifact;
-use jobc_schema::BackendName;
-use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
+
+/// What ends the name of the old folder while the new one takes its place in two steps.
+const ASIDE: &str = ".old";
 
 /// What there is to do for a target's folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,20 +30,57 @@ pub(crate) enum Written {
 /// # Errors
 /// Where the folder holds files that jobc did not write, and where the system refuses.
 pub(crate) fn write(folder: &Utf8Path, artifacts: &[Artifact]) -> io::Result<Written> {
+    // A link stays one, and what it leads to is replaced.
+    let folder = if folder.is_symlink() { folder.canonicalize_utf8()? } else { folder.to_owned() };
+    let parent = folder.parent().unwrap_or(Utf8Path::new("."));
+    let name = folder.file_name().unwrap_or("target");
+    fs::create_dir_all(parent)?;
+    let staging = format!(".{name}.jobc-");
+    let lock = lock(parent);
+    if lock.is_some() {
+        clear_leftovers(&folder, &staging);
+    }
     if folder.exists() {
-        refuse_foreign(folder)?;
-        if same(folder, artifacts)? {
+        if !folder.is_dir() {
+            return Err(io::Error::other(format!("`{name}` is a file")));
+        }
+        let on_disk = list(&folder)?;
+        let wanted: BTreeSet<&Utf8Path> = artifacts.iter().map(|a| a.path.as_path()).collect();
+        let more: Vec<&Utf8Path> =
+            on_disk.iter().map(Utf8PathBuf::as_path).filter(|p| !wanted.contains(p)).collect();
+        if more.is_empty()
+            && on_disk.len() == wanted.len()
+            && artifacts.iter().all(|artifact| is_same(&folder.join(&artifact.path), artifact))
+        {
             return Ok(Written::Unchanged);
         }
+        refuse_foreign(&folder, &more)?;
     }
-    let parent = folder.parent().unwrap_or(Utf8Path::new("."));
-    fs::create_dir_all(parent)?;
-    let name = folder.file_name().unwrap_or("target");
-    let staging = parent.join(format!(".{name}.jobc-{}", std::process::id()));
-    let result = fill(&staging, folder, artifacts).and_then(|()| swap(&staging, folder));
+    let staging = parent.join(format!("{staging}{}", std::process::id()));
+    let result = fill(&staging, &folder, artifacts).and_then(|()| swap(&staging, &folder));
     // After a swap the old files lie in the staging folder; after a failure half of the new ones.
     let cleared = if staging.exists() { fs::remove_dir_all(&staging) } else { Ok(()) };
     result.and(cleared).map(|()| Written::Changed)
+}
+
+/// Waits for other builds into the same folder; nothing where the file system has no such locks.
+fn lock(parent: &Utf8Path) -> Option<fs::File> {
+    let folder = fs::File::open(parent).ok()?;
+    flock(&folder, FlockOperation::LockExclusive).ok().map(|()| folder)
+}
+
+/// Removes what a killed build left. Under the lock no other build is at work here.
+fn clear_leftovers(folder: &Utf8Path, staging: &str) {
+    let parent = folder.parent().unwrap_or(Utf8Path::new("."));
+    for entry in parent.read_dir_utf8().into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        if name.starts_with(staging) {
+            // Between the two renames of `swap` the old output has the other name; it goes back.
+            let lost = name.ends_with(ASIDE) && !folder.exists();
+            // What cannot be removed now does no harm.
+            let _ = if lost { fs::rename(entry.path(), folder) } else { fs::remove_dir_all(entry.path()) };
+        }
+    }
 }
 
 /// The files below a folder, by relative path; links are not followed.
@@ -61,34 +100,25 @@ pub(crate) fn list(folder: &Utf8Path) -> io::Result<BTreeSet<Utf8PathBuf>> {
     Ok(files)
 }
 
-/// A folder that is replaced as a whole must be one of ours: somebody else's files would be lost.
-fn refuse_foreign(folder: &Utf8Path) -> io::Result<()> {
-    let ours = |name: &str| {
-        matches!(name, "plan.json" | "sourcemap.json") || BackendName::ALL.iter().any(|b| b.as_str() == name)
+/// A folder that is replaced as a whole must hold nothing of somebody else's: it would be lost.
+///
+/// What the former build wrote is told by its source map, which names every file.
+fn refuse_foreign(folder: &Utf8Path, more: &[&Utf8Path]) -> io::Result<()> {
+    if more.is_empty() {
+        return Ok(());
+    }
+    let map = fs::read(folder.join("sourcemap.json")).unwrap_or_default();
+    let map: serde_json::Value = serde_json::from_slice(&map).unwrap_or_default();
+    let ours = |path: &Utf8Path| {
+        matches!(path.as_str(), "plan.json" | "sourcemap.json")
+            || map["artifacts"].get(path.as_str()).is_some()
     };
-    if !folder.is_dir() {
-        return Err(io::Error::other(format!("`{folder}` is a file")));
+    match more.iter().find(|path| !ours(path)) {
+        None => Ok(()),
+        Some(path) => Err(io::Error::other(format!(
+            "it holds `{path}`, which jobc did not write; move that away, or name another folder with `-o`"
+        ))),
     }
-    for entry in folder.read_dir_utf8()? {
-        let entry = entry?;
-        if !ours(entry.file_name()) {
-            let message = format!(
-                "it holds `{}`, which jobc did not write; move that away, or name another folder with `-o`",
-                entry.file_name()
-            );
-            return Err(io::Error::other(message));
-        }
-    }
-    Ok(())
-}
-
-/// Whether a folder holds exactly these files.
-fn same(folder: &Utf8Path, artifacts: &[Artifact]) -> io::Result<bool> {
-    let known: BTreeSet<&Utf8Path> = artifacts.iter().map(|a| a.path.as_path()).collect();
-    if list(folder)?.iter().map(Utf8PathBuf::as_path).ne(known.into_iter()) {
-        return Ok(false);
-    }
-    Ok(artifacts.iter().all(|artifact| is_same(&folder.join(&artifact.path), artifact)))
 }
 
 fn is_same(path: &Utf8Path, artifact: &Artifact) -> bool {
@@ -112,9 +142,12 @@ fn fill(staging: &Utf8Path, old: &Utf8Path, artifacts: &[Artifact]) -> io::Resul
         {
             fs::create_dir_all(staging.join(parent))?;
         }
-        let before = old.join(&artifact.path);
-        if is_same(&before, artifact) && fs::hard_link(&before, &path).is_ok() {
-            continue;
+        // Looked at after it is linked: without a lock the old file may be another one by now.
+        if fs::hard_link(old.join(&artifact.path), &path).is_ok() {
+            if is_same(&path, artifact) {
+                continue;
+            }
+            fs::remove_file(&path)?;
         }
         let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(artifact.mode).open(&path)?;
         io::Write::write_all(&mut file, &artifact.bytes)?;
@@ -130,7 +163,7 @@ fn swap(staging: &Utf8Path, folder: &Utf8Path) -> io::Result<()> {
     match renameat_with(CWD, staging.as_std_path(), CWD, folder.as_std_path(), RenameFlags::EXCHANGE) {
         Ok(()) => Ok(()),
         Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => {
-            let aside = folder.with_file_name(format!("{}.old", staging.file_name().unwrap_or("jobc")));
+            let aside = folder.with_file_name(format!("{}{ASIDE}", staging.file_name().unwrap_or("jobc")));
             fs::rename(folder, &aside)?;
             if let Err(error) = fs::rename(staging, folder) {
                 fs::rename(&aside, folder)?;
@@ -156,16 +189,25 @@ mod tests {
         (folder, path)
     }
 
+    /// A folder as a build writes it: with a source map that names the other files.
+    fn output(plan: &str, others: &[(&str, &str)]) -> Vec<Artifact> {
+        let named: serde_json::Map<String, serde_json::Value> =
+            others.iter().map(|(path, _)| ((*path).to_owned(), serde_json::json!([]))).collect();
+        let map = serde_json::json!({"version": 1, "artifacts": named}).to_string();
+        let own = [artifact("plan.json", plan), artifact("sourcemap.json", &map)];
+        own.into_iter().chain(others.iter().map(|(path, text)| artifact(path, text))).collect()
+    }
+
     #[test]
     fn what_is_written_is_there_and_nothing_else() {
         let (_keep, folder) = temporary();
-        assert_eq!(
-            write(&folder, &[artifact("plan.json", "1"), artifact("oci/a/config.json", "2")]).unwrap(),
-            Written::Changed
-        );
-        assert_eq!(write(&folder, &[artifact("plan.json", "3")]).unwrap(), Written::Changed);
-        assert_eq!(list(&folder).unwrap().into_iter().collect::<Vec<_>>(), ["plan.json"]);
+        let first = output("1", &[("oci/a/config.json", "2"), ("oci/b/config.json", "2")]);
+        assert_eq!(write(&folder, &first).unwrap(), Written::Changed);
+        assert_eq!(write(&folder, &output("3", &[("oci/b/config.json", "4")])).unwrap(), Written::Changed);
+        let files: Vec<_> = list(&folder).unwrap().into_iter().collect();
+        assert_eq!(files, ["oci/b/config.json", "plan.json", "sourcemap.json"]);
         assert_eq!(fs::read_to_string(folder.join("plan.json")).unwrap(), "3");
+        assert_eq!(fs::read_to_string(folder.join("oci/b/config.json")).unwrap(), "4");
         let beside: Vec<_> = folder.parent().unwrap().read_dir_utf8().unwrap().collect();
         assert_eq!(beside.len(), 1, "no staging folder is left: {beside:?}");
     }
@@ -174,24 +216,52 @@ mod tests {
     fn unchanged_files_keep_their_times() {
         let (_keep, folder) = temporary();
         let time = || fs::metadata(folder.join("plan.json")).unwrap().modified().unwrap();
-        write(&folder, &[artifact("plan.json", "1"), artifact("sourcemap.json", "1")]).unwrap();
+        write(&folder, &output("1", &[("openpai/job.yaml", "1")])).unwrap();
         let before = time();
-        assert_eq!(
-            write(&folder, &[artifact("plan.json", "1"), artifact("sourcemap.json", "1")]).unwrap(),
-            Written::Unchanged
-        );
+        assert_eq!(write(&folder, &output("1", &[("openpai/job.yaml", "1")])).unwrap(), Written::Unchanged);
         std::thread::sleep(std::time::Duration::from_millis(20));
-        write(&folder, &[artifact("plan.json", "1"), artifact("sourcemap.json", "2")]).unwrap();
+        assert_eq!(write(&folder, &output("1", &[("openpai/job.yaml", "2")])).unwrap(), Written::Changed);
         assert_eq!(time(), before);
     }
 
     #[test]
     fn other_peoples_files_are_never_replaced() {
+        for foreign in ["thesis.tex", "oci/a/rootfs/bin/sh"] {
+            let (_keep, folder) = temporary();
+            write(&folder, &output("1", &[("oci/a/config.json", "1")])).unwrap();
+            fs::create_dir_all(folder.join(foreign).parent().unwrap()).unwrap();
+            fs::write(folder.join(foreign), "x").unwrap();
+            let error = write(&folder, &output("2", &[("oci/a/config.json", "1")])).unwrap_err().to_string();
+            assert!(error.contains(&format!("`{foreign}`, which jobc did not write")), "{error}");
+            assert_eq!(fs::read_to_string(folder.join("plan.json")).unwrap(), "1");
+        }
+    }
+
+    #[test]
+    fn a_link_to_a_folder_stays_one() {
         let (_keep, folder) = temporary();
-        fs::create_dir_all(&folder).unwrap();
-        fs::write(folder.join("thesis.tex"), "x").unwrap();
-        let error = write(&folder, &[artifact("plan.json", "1")]).unwrap_err().to_string();
-        assert!(error.contains("`thesis.tex`, which jobc did not write"), "{error}");
-        assert!(folder.join("thesis.tex").exists());
+        let parent = folder.parent().unwrap();
+        fs::create_dir_all(parent.join("real")).unwrap();
+        std::os::unix::fs::symlink("real", &folder).unwrap();
+        write(&folder, &output("1", &[])).unwrap();
+        write(&folder, &output("2", &[])).unwrap();
+        assert!(folder.is_symlink());
+        assert_eq!(fs::read_to_string(parent.join("real/plan.json")).unwrap(), "2");
+    }
+
+    #[test]
+    fn what_killed_builds_left_is_cleared() {
+        let (_keep, folder) = temporary();
+        let parent = folder.parent().unwrap();
+        write(&folder, &output("1", &[])).unwrap();
+        fs::create_dir(parent.join(".local.jobc-1")).unwrap();
+        fs::create_dir(parent.join(".other.jobc-1")).unwrap();
+        // Killed between the two renames: the old output has another name, and another error keeps it.
+        fs::rename(&folder, parent.join(".local.jobc-2.old")).unwrap();
+        clear_leftovers(&folder, ".local.jobc-");
+        assert_eq!(fs::read_to_string(folder.join("plan.json")).unwrap(), "1");
+        let names: BTreeSet<String> =
+            parent.read_dir_utf8().unwrap().map(|entry| entry.unwrap().file_name().to_owned()).collect();
+        assert_eq!(names.into_iter().collect::<Vec<_>>(), [".other.jobc-1", "local"]);
     }
 }

@@ -45,11 +45,11 @@ impl SpanIndex {
 }
 
 /// The map of one target's artifacts: path -> parts, each with the place of the job file, the target's setting or
-/// the default that it comes from. Lines and columns count from 1.
+/// the default that it comes from. Lines and columns count from 1. Every file is named, also one of which nothing is
+/// known: so the next build knows what this one wrote.
 pub fn source_map(artifacts: &[(String, Vec<Origin>)], spans: &SpanIndex, sources: &Sources) -> Json {
     let files: serde_json::Map<String, Json> = artifacts
         .iter()
-        .filter(|(_, origins)| !origins.is_empty())
         .map(|(path, origins)| (path.clone(), origins.iter().map(|o| entry(o, spans, sources)).collect()))
         .collect();
     json!({"version": 1, "artifacts": files})

@@ -16,26 +16,24 @@ pub(crate) fn run(build_args: &BuildArgs, args: &Args) -> Outcome {
         Ok(input) => input,
         Err(why) => return super::unusable(&why),
     };
-    let place = match Place::new(build_args.output.as_deref(), &input.folder) {
+    let mut place = match Place::new(build_args.output.as_deref(), &input.folder) {
         Ok(place) => place,
         Err(why) => return super::unusable(&why),
     };
     let mut sink = Sink::new();
-    let (outputs, sources) = {
-        let folder = input.folder.clone();
-        let to_job = |job: &str| relative(&folder, &place.folder(job, "target"));
-        let mut sources = std::mem::take(&mut input.sources);
-        let request = input.request(&build_args.job, &to_job);
-        let planned = plan(&mut sources, &request, &mut sink);
-        let outputs = planned.as_ref().map(|planned| build(&sources, planned, &request, &mut sink));
-        (outputs.unwrap_or_default(), sources)
-    };
+    let mut sources = std::mem::take(&mut input.sources);
+    let not_yet = |_: &str| Utf8PathBuf::from("../../..");
+    let planned = plan(&mut sources, &input.request(&build_args.job, &not_yet), &mut sink);
+    let mut outputs = vec![];
+    if let Some(planned) = &planned {
+        place.several = planned.jobs.iter().any(|job| !job.matrix.is_empty());
+        let to_job = |job: &str| relative(&input.folder, &place.folder(job, "target"));
+        outputs = build(&sources, planned, &input.request(&build_args.job, &to_job), &mut sink);
+    }
     let outcome = report::findings(&sources, sink, args, build_args.stdout);
     if outcome != Outcome::Fine {
         return outcome;
     }
-    let several = outputs.iter().any(|output| !output.job.matrix.is_empty());
-    let place = Place { several, ..place };
     if build_args.stdout {
         print_files(&outputs, !build_args.job.backend.is_empty());
         Outcome::Fine

@@ -14,8 +14,8 @@ trap 'exit 1' HUP INT TERM
 secret() {
   name=$1 folder=$2 type=$3
   shift 3
-  kubectl "$@" -n ml create secret generic "$name" --type="$type" --from-file="$folder" --dry-run=client -o yaml |
-    kubectl "$@" -n ml apply -f -
+  kubectl "$@" -n ml create secret generic "$name" --type="$type" --from-file="$folder" --dry-run=client -o yaml >"$dir/$name.yaml"
+  kubectl "$@" -n ml apply -f "$dir/$name.yaml"
 }
 
 mkdir "$dir/ssh"

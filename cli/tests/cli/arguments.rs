@@ -1,0 +1,129 @@
+//! What the command line sets: parameters, targets, backends; and what it refuses.
+
+use snapbox::assert_data_eq;
+use snapbox::str;
+
+use crate::folder::{Folder, HELLO};
+
+#[test]
+fn parameters_are_set_in_order() {
+    let folder = Folder::with_job(HELLO);
+    folder.write("params.yaml", "greeting: from a file\ncount: 5\n");
+    folder.write("params.json", r#"{"greeting": "from JSON"}"#);
+    let plan = |arguments: &[&str]| folder.jobc(&[&["plan"], arguments].concat()).exits(0).out;
+    assert!(plan(&[]).contains("echo hello"));
+    assert!(plan(&["--set", "greeting=good day"]).contains("echo good day"));
+    assert!(plan(&["--set", "greeting=a=b"]).contains("echo a=b"));
+    assert!(plan(&["--params", "params.yaml"]).contains("echo from a file"));
+    assert!(plan(&["--params", "params.yaml"]).contains("instances: 5"));
+    assert!(plan(&["--params", "params.yaml", "--params", "params.json"]).contains("echo from JSON"));
+    assert!(plan(&["--set", "greeting=last", "--params", "params.yaml"]).contains("echo last"));
+    assert!(plan(&["--set", "count=1", "--set", "count=3"]).contains("instances: 3"));
+    assert!(plan(&["--set", "greeting=42"]).contains("echo 42"));
+}
+
+#[test]
+fn a_value_of_the_wrong_type_is_the_jobs_error() {
+    let folder = Folder::with_job(HELLO);
+    let run = folder.jobc(&["build", "--set", "count=many", "--format", "short"]).exits(1);
+    assert_data_eq!(
+        run.err,
+        str![[r#"
+job.yaml:4:27: error[J0203]: `many` is not an integer, which the parameter `count` takes
+
+"#]]
+    );
+    let run = folder.jobc(&["build", "--set", "cuont=3", "--format", "short"]).exits(1);
+    assert_data_eq!(
+        run.err,
+        str![[r#"
+job.yaml:4:1: error[J0201]: `hello` has no parameter `cuont`
+
+"#]]
+    );
+    folder.write("params.yaml", "count: [1]\n");
+    let run = folder.jobc(&["build", "--params", "params.yaml", "--format", "short"]).exits(1);
+    assert_data_eq!(
+        run.err,
+        str![[r#"
+params.yaml:1:8: error[J0203]: a list is not an integer, which the parameter `count` takes
+
+"#]]
+    );
+    assert!(folder.out().is_empty());
+}
+
+#[test]
+fn what_is_no_assignment_is_wrong_use() {
+    let folder = Folder::with_job(HELLO);
+    folder.jobc(&["build", "--set", "count"]).exits(2).says("NAME=VALUE");
+    folder.jobc(&["build", "--set", "=3"]).exits(2).says("NAME=VALUE");
+    folder.jobc(&["build", "--params", "absent.yaml"]).exits(2).says("cannot read `absent.yaml`");
+}
+
+#[test]
+fn an_unknown_target_names_the_near_one() {
+    let folder = Folder::with_job(HELLO);
+    let run = folder.jobc(&["build", "--target", "kubernets", "--format", "text"]).exits(1);
+    assert_data_eq!(
+        run.err,
+        str![[r#"
+error[J0501]: there is no target `kubernets`
+ |
+ = note: did you mean `kubernetes`?
+ = note: known: `local`, `kubernetes` and `openpai`
+
+for more about an error, run `jobc explain J0501`
+1 error
+
+"#]]
+    );
+    folder.write("targets.yaml", "version: 1\ntargets:\n  lab: {backends: [kubernetes]}\n");
+    folder.jobc(&["build", "--target", "lap"]).exits(1).says("did you mean `lab`?");
+    folder.jobc(&["build", "--target", "lab"]).exits(0);
+    assert!(folder.path().join("out/hello/lab/kubernetes").exists());
+}
+
+#[test]
+fn an_unknown_backend_or_option_is_wrong_use() {
+    let folder = Folder::with_job(HELLO);
+    folder
+        .jobc(&["build", "--backend", "k8s"])
+        .exits(2)
+        .says("known backends: dockerfile, oci, cgroup, kubernetes, openpai");
+    folder.jobc(&["build", "--tagret", "x"]).exits(2).says("--target");
+    folder.jobc(&["biuld"]).exits(2).says("build");
+    folder.jobc(&[]).exits(2).says("Usage:");
+    folder.jobc(&["build", "--check", "--stdout"]).exits(2).says("cannot be used with");
+}
+
+#[test]
+fn only_the_backend_asked_for_is_written() {
+    let folder = Folder::with_job(HELLO);
+    folder.jobc(&["build", "--backend", "cgroup"]).exits(0);
+    let out = folder.out();
+    assert!(out.keys().all(|path| path.starts_with("hello/local")), "{:?}", out.keys());
+    assert!(!folder.path().join("out/hello/local/oci").exists());
+}
+
+#[test]
+fn what_a_target_cannot_express_is_refused_or_left_out_aloud() {
+    let job =
+        HELLO.replace("    run:", "    labels: {team: vision}\n    security: {privileged: true}\n    run:");
+    let folder = Folder::with_job(&job);
+    let refused = folder.jobc(&["build", "--target", "openpai", "--format", "short"]).exits(1);
+    assert!(refused.err.contains("openpai"), "{}", refused.err);
+    assert!(folder.out().is_empty());
+    let lossy = folder.jobc(&["build", "--target", "openpai", "--allow-lossy", "--format", "short"]).exits(0);
+    assert!(lossy.err.contains("warning[") && lossy.err.contains("leaves out"), "{}", lossy.err);
+    assert!(folder.path().join("out/hello/openpai/openpai/job.yaml").exists());
+}
+
+#[test]
+fn warnings_are_errors_where_they_are_denied() {
+    let folder = Folder::with_job(&HELLO.replace("busybox:1.36", "busybox"));
+    let run = folder.jobc(&["check"]).exits(0);
+    assert!(run.err.contains("warning["), "{}", run.err);
+    folder.jobc(&["check", "--deny-warnings"]).exits(1);
+    assert!(folder.out().is_empty(), "`check` writes nothing");
+}

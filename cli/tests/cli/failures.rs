@@ -1,0 +1,137 @@
+//! A build that does not come to its end leaves the former output as it was.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::Stdio;
+use std::time::Duration;
+
+use crate::folder::{Folder, HELLO, assert_same, binary, command};
+use crate::inputs::as_nobody;
+
+/// A folder with output of the job as it was.
+fn built() -> Folder {
+    let folder = Folder::with_job(HELLO);
+    folder.jobc(&["build"]).exits(0);
+    folder
+}
+
+#[test]
+fn an_error_in_the_job_touches_nothing() {
+    let folder = built();
+    let before = folder.out();
+    folder.write("job.yaml", &HELLO.replace("cpu: 1", "cpu: none"));
+    folder.jobc(&["build"]).exits(1);
+    assert_same(&folder.out(), &before);
+}
+
+#[test]
+fn a_limit_on_the_size_of_files_touches_nothing() {
+    for limit in ["trap '' XFSZ; ulimit -f 1;", "ulimit -f 1; ulimit -c 0;"] {
+        let folder = built();
+        let before = folder.out();
+        let run = folder.bash(&format!("{limit} exec \"$JOBC\" build --set greeting=other"));
+        assert_ne!(run.code, Some(0), "a limit of 1 KiB does not hold: {}", run.out);
+        assert!(!run.err.contains("panicked"), "{}", run.err);
+        assert_same(&visible(&folder), &before);
+        folder.jobc(&["build"]).exits(0);
+        assert_same(&folder.out(), &before);
+    }
+}
+
+/// The output without what a killed build may leave until the next one: its own hidden staging folder.
+fn visible(folder: &Folder) -> std::collections::BTreeMap<camino::Utf8PathBuf, Vec<u8>> {
+    folder
+        .out()
+        .into_iter()
+        .filter(|(path, _)| !path.components().any(|part| part.as_str().starts_with('.')))
+        .collect()
+}
+
+#[test]
+fn a_full_disk_touches_nothing() {
+    let unshare = if rustix::process::geteuid().is_root() { "unshare -m" } else { "unshare -rm" };
+    let probe = format!("mkdir -p probe && {unshare} mount -t tmpfs -o size=64k tmpfs probe");
+    let folder = Folder::with_job(HELLO);
+    if folder.bash(&probe).code != Some(0) {
+        eprintln!("skipped: no tmpfs can be mounted here");
+        return;
+    }
+    // The first job fits; a thousand tasks do not.
+    let script = r#"
+        mkdir -p out && mount -t tmpfs -o size=768k tmpfs out
+        "$JOBC" build >/dev/null || exit 90
+        cp -a out before
+        "$JOBC" build --set count=1000 >/dev/null; code=$?
+        [ $code = 3 ] || { echo "code $code"; exit 91; }
+        diff -r before out || exit 92
+        [ -z "$(ls -A out/hello | grep '^\.')" ] || exit 93
+        "$JOBC" build --set greeting=again >/dev/null || exit 94
+    "#;
+    let run = folder.bash(&format!("exec {unshare} bash -c '{}'", script.replace('\'', r"'\''"))).exits(0);
+    assert!(run.err.contains("no space left on device") || run.err.contains("cannot write"), "{}", run.err);
+}
+
+#[test]
+fn a_folder_that_may_not_be_written_is_named() {
+    let folder = built();
+    let before = folder.out();
+    fs::set_permissions(folder.path().join("out/hello"), fs::Permissions::from_mode(0o555)).unwrap();
+    let run = as_nobody(&folder, &["build", "--set", "greeting=other"])
+        .exits(3)
+        .says("cannot write `out/hello/local`");
+    assert!(run.err.contains("permission denied"), "{}", run.err);
+    fs::set_permissions(folder.path().join("out/hello"), fs::Permissions::from_mode(0o755)).unwrap();
+    assert_same(&folder.out(), &before);
+}
+
+/// Killed at any moment, a build has happened or it has not; the next one clears up.
+#[test]
+fn a_killed_build_leaves_the_old_files_or_the_new_ones() {
+    let folder = Folder::with_job(HELLO);
+    let build = |greeting: &str| {
+        let mut command = folder.command(binary());
+        let set = format!("greeting={greeting}");
+        command.args(["build", "--target", "local", "--set", "count=150", "--set", &set]);
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        command
+    };
+    let start = std::time::Instant::now();
+    assert!(build("a").status().unwrap().success());
+    let whole = start.elapsed();
+    let a = folder.out();
+    assert!(build("b").status().unwrap().success());
+    let b = folder.out();
+    assert_ne!(a, b);
+    let (mut killed, mut now) = (0, "b");
+    for i in 0..40_u32 {
+        let next = if now == "a" { "b" } else { "a" };
+        let mut child = build(next).spawn().unwrap();
+        std::thread::sleep(whole * i / 40);
+        // It may have ended already.
+        let _ = child.kill();
+        killed += u32::from(!child.wait().unwrap().success());
+        let files = visible(&folder);
+        assert!(files == a || files == b, "after {i}/40 of a build: {} files", files.len());
+        now = if files == a { "a" } else { "b" };
+    }
+    assert!(killed > 0, "no build was killed in the middle");
+    std::thread::sleep(Duration::from_millis(5));
+    assert!(build("a").status().unwrap().success());
+    // Unchanged output is written no more, so make a change as well.
+    assert!(build("b").status().unwrap().success());
+    assert!(folder.out() == b, "a killed build's folder is left");
+}
+
+/// Every kind of ending has its number: contracts.md of the design, docs/cli.md.
+#[test]
+fn exit_codes() {
+    let folder = Folder::with_job(HELLO);
+    folder.jobc(&["build"]).exits(0);
+    folder.jobc(&["build", "--check"]).exits(0);
+    folder.jobc(&["build", "--check", "--set", "greeting=other"]).exits(1);
+    folder.jobc(&["build", "--set", "count=x"]).exits(1);
+    folder.jobc(&["build", "--no-such-option"]).exits(2);
+    folder.jobc(&["build", "absent.yaml"]).exits(2);
+    folder.bash("$JOBC plan > /dev/full").exits(3);
+    assert!(command(binary()).arg("--help").output().unwrap().status.success());
+}

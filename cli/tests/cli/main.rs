@@ -1,0 +1,12 @@
+//! The binary as a user sees it: every command, its output, its exit code, and what it leaves on disk.
+
+mod arguments;
+mod build;
+mod commands;
+mod concurrent;
+mod failures;
+mod folder;
+mod formats;
+mod inputs;
+mod pipes;
+mod secrets;

@@ -1,0 +1,83 @@
+//! Pipes that close, and colours.
+
+use crate::folder::{Folder, HELLO, Run, binary, command};
+
+const ESCAPE: char = '\u{1b}';
+
+#[test]
+fn a_reader_that_leaves_is_no_error() {
+    let folder = Folder::with_job(HELLO);
+    for line in [
+        "$JOBC build --stdout --set count=400",
+        "$JOBC explain",
+        "$JOBC schema",
+        "$JOBC plan",
+        "$JOBC man",
+        "$JOBC completions zsh",
+    ] {
+        let run = folder.bash(&format!("{line} | head -1; echo ${{PIPESTATUS[0]}} >&2"));
+        assert_eq!(run.err, "0\n", "{line}");
+        assert_eq!(run.out.lines().count(), 1, "{line}");
+    }
+    // Nobody reads at all, on either side.
+    let run = folder.bash("$JOBC check absent.yaml 2>&-; echo $?; $JOBC schema >&-; echo $?");
+    assert!(run.out.starts_with("2\n"), "{}", run.out);
+    assert!(!run.err.contains("panicked"), "{}", run.err);
+}
+
+#[test]
+fn a_full_device_is_an_error() {
+    let folder = Folder::with_job(HELLO);
+    folder.bash("$JOBC schema > /dev/full").exits(3).says("cannot write to standard output");
+}
+
+fn wrong() -> Folder {
+    Folder::with_job(&HELLO.replace("cpu: 1,", "cpus: 1,"))
+}
+
+#[test]
+fn a_pipe_gets_no_colours() {
+    let folder = wrong();
+    let colourful = |run: Run| format!("{}{}", run.out, run.err).contains(ESCAPE);
+    assert!(!colourful(folder.jobc(&["check"])));
+    assert!(colourful(folder.jobc(&["check", "--color", "always"])));
+    assert!(colourful(folder.jobc(&["check", "--colour", "always"])));
+    assert!(colourful(Run::of(folder.command(binary()).arg("check").env("JOBC_COLOR", "always"))));
+    // What was asked for on the command line wins over the environment.
+    assert!(colourful(Run::of(
+        folder.command(binary()).args(["check", "--color", "always"]).env("NO_COLOR", "1")
+    )));
+    assert!(!colourful(folder.jobc(&["check", "--color", "never"])));
+    folder.jobc(&["check", "--color", "sometimes"]).exits(2);
+    // Programs get none, whatever was asked for.
+    for format in ["json", "sarif", "github", "short"] {
+        assert!(!colourful(folder.jobc(&["check", "--color", "always", "--format", format])), "{format}");
+    }
+}
+
+/// `script` gives the command a terminal of its own.
+#[test]
+fn a_terminal_gets_colours_unless_no_color_is_set() {
+    if !command("script").arg("--version").output().is_ok_and(|output| output.status.success()) {
+        eprintln!("skipped: there is no `script` to make a terminal with");
+        return;
+    }
+    let folder = wrong();
+    let on_terminal = |environment: &[(&str, &str)]| {
+        let line = format!("stty cols 100; {} check", binary());
+        let mut script = folder.command("script");
+        script
+            .args(["-qec", &line, "/dev/null"])
+            .env("TERM", "xterm-256color")
+            .envs(environment.iter().copied());
+        Run::of(&mut script)
+    };
+    let run = on_terminal(&[]);
+    assert!(run.out.contains(ESCAPE), "{}", run.out);
+    assert_eq!(run.code, Some(1));
+    for line in run.out.lines() {
+        assert!(line.chars().filter(|c| !c.is_control()).count() < 200, "{line}");
+    }
+    assert!(!on_terminal(&[("NO_COLOR", "1")]).out.contains(ESCAPE));
+    assert!(!on_terminal(&[("TERM", "dumb")]).out.contains(ESCAPE));
+}

@@ -1,0 +1,95 @@
+//! A secret's value never gets anywhere: not into a file, not onto a terminal.
+
+use crate::folder::{Folder, Run, binary, contents, examples};
+
+/// What nobody may see.
+const VALUE: &str = "hunter2-Zm9vYmFy";
+
+/// Secrets wherever they may stand.
+const EVERYWHERE: &str = "\
+version: 1
+name: secretive
+image:
+  from: busybox:1.36
+  secrets: [pip]
+  run: [\"true\"]
+secrets:
+  pip: {env: PIP_TOKEN}
+  key: {file: ./key.pem}
+  wandb: {env: WANDB_API_KEY}
+  shared: {store: {name: vault, key: token}}
+registries:
+  registry.example.com: {username: robot, password: {secret: key}}
+roles:
+  main:
+    resources: {cpu: 1, memory: 64MiB, gpu: 0}
+    env: {WANDB_API_KEY: \"${{ secrets.wandb }}\", TOKEN: \"${{ secrets.shared }}\"}
+    files: {/root/.ssh/id: {secret: key, mode: \"0600\"}}
+    run: env
+";
+
+/// Runs the binary where every secret has the value.
+fn run(folder: &Folder, arguments: &[&str]) -> Run {
+    let names = ["PIP_TOKEN", "WANDB_API_KEY", "JUPYTER_TOKEN", "HF_TOKEN"];
+    Run::of(folder.command(binary()).args(arguments).envs(names.map(|name| (name, VALUE))))
+}
+
+#[track_caller]
+fn assert_silent(run: &Run) {
+    assert!(!run.out.contains(VALUE) && !run.err.contains(VALUE), "{}\n{}", run.out, run.err);
+}
+
+/// Builds in every way and looks at each byte that came of it.
+fn check(folder: &Folder, job: &str) {
+    folder.write("key.pem", VALUE);
+    let before = contents(folder.path());
+    for arguments in [
+        &["build", job][..],
+        &["build", job, "--stdout"],
+        &["plan", job],
+        &["check", job, "--format", "json"],
+        &["build", job, "--allow-lossy"],
+    ] {
+        assert_silent(&run(folder, arguments));
+    }
+    for (path, bytes) in contents(folder.path()).into_iter().filter(|(path, _)| !before.contains_key(path)) {
+        assert!(!String::from_utf8_lossy(&bytes).contains(VALUE), "{path} holds the value of a secret");
+    }
+}
+
+#[test]
+fn no_output_holds_a_value() {
+    let folder = Folder::with_job(EVERYWHERE);
+    run(&folder, &["build", "--target", "kubernetes", "--allow-lossy"]).exits(0);
+    check(&folder, "job.yaml");
+}
+
+#[test]
+fn no_example_leaks() {
+    for example in examples() {
+        let name = example.file_name().unwrap();
+        let folder = Folder::example(name);
+        check(&folder, if folder.path().join("job.json").exists() { "job.json" } else { "job.yaml" });
+    }
+}
+
+/// A secret in a place where it would leak is an error that does not leak it either.
+#[test]
+fn no_finding_holds_a_value() {
+    for (from, to) in [
+        ("run: env", "run: echo ${{ secrets.wandb }}"),
+        ("run: env", "run: env\n    workdir: /${{ secrets.key }}"),
+        ("TOKEN: \"${{ secrets.shared }}\"", "TOKEN: \"Bearer ${{ secrets.wandb }}\""),
+        ("{env: WANDB_API_KEY}", "{env: WANDB_API_KEY, file: key.pem}"),
+        ("{secret: key}", "{secret: kye}"),
+    ] {
+        assert!(EVERYWHERE.contains(from));
+        let folder = Folder::with_job(&EVERYWHERE.replace(from, to));
+        folder.write("key.pem", VALUE);
+        for format in ["text", "short", "json", "sarif", "github"] {
+            let run = run(&folder, &["check", "--format", format]).exits(1);
+            assert_silent(&run);
+        }
+        assert!(folder.out().is_empty());
+    }
+}
