@@ -47,6 +47,7 @@ use graph::Graph;
 use scope::{RoleFacts, RoleTable};
 
 pub use provided::{LISTED_INSTANCES, LISTED_ROLES};
+pub(crate) use rendezvous::framework_names;
 
 /// What the parts of the pass share.
 struct Context<'a> {

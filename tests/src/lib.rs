@@ -1,1 +1,43 @@
-//! Tests.
+//! What the tests of the whole compiler share: compiling a folder as the command line does, and reading the pages
+//! of the diagnostic codes.
+//!
+//! The tests themselves lie in `tests/`: `errors.rs` (cases and pages of every code), `examples.rs` (golden output),
+//! `mutation.rs` (unknown keys). `oracles/` asks other people's programs, `bench/` measures, `soak/` swaps for long.
+
+pub mod compile;
+pub mod disk;
+pub mod page;
+
+use camino::{Utf8Path, Utf8PathBuf};
+
+/// The root of the workspace.
+pub fn workspace() -> Utf8PathBuf {
+    Utf8Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("this crate lies in the workspace").to_owned()
+}
+
+/// The entries of a folder, sorted by name.
+///
+/// # Panics
+/// If the folder cannot be read: a test without its cases would pass for nothing.
+pub fn entries(folder: &Utf8Path) -> Vec<Utf8PathBuf> {
+    let read = folder.read_dir_utf8().unwrap_or_else(|error| panic!("{folder}: {error}"));
+    let mut paths: Vec<Utf8PathBuf> = read.map(|entry| entry.expect("an entry").into_path()).collect();
+    paths.sort();
+    paths
+}
+
+/// The job file of a folder: `job.yaml` or `job.json`.
+pub fn job_file(folder: &Utf8Path) -> Option<Utf8PathBuf> {
+    ["job.yaml", "job.json"].iter().map(|name| folder.join(name)).find(|path| path.is_file())
+}
+
+/// The folders of `examples/` that hold a job file.
+///
+/// # Panics
+/// If there is none.
+pub fn examples() -> Vec<Utf8PathBuf> {
+    let mut found = entries(&workspace().join("examples"));
+    found.retain(|path| job_file(path).is_some());
+    assert!(!found.is_empty(), "no folder under examples/ holds a job file");
+    found
+}

@@ -44,6 +44,11 @@ pub(super) fn framework_env(
     env
 }
 
+/// The names that [`framework_env`] may set in a member's instances, where the user does not set them.
+pub(crate) fn framework_names(plan: &DistributedPlan, member: &MemberPlan) -> Vec<String> {
+    framework_env(plan, member, true, &|_| 1).into_keys().collect()
+}
+
 /// torchrun reads every flag from `PET_<FLAG>`. RANK and WORLD_SIZE are not set: torchrun sets them itself, for each
 /// process. The static rendezvous is its default, so PET_RDZV_BACKEND stays unset.
 fn torchrun(plan: &DistributedPlan, first: &MemberPlan, member: &MemberPlan, env: &mut Env) {

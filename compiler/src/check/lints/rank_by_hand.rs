@@ -2,6 +2,7 @@
 
 use crate::check::view::{RoleView, View};
 use crate::diagnostic::{Diagnostic, Sink, codes};
+use crate::resolve::framework_names;
 
 /// What torchrun sets itself in every process it starts.
 const TORCHRUN_SETS: [&str; 6] =
@@ -11,10 +12,13 @@ const TORCHRUN_SETS: [&str; 6] =
 pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
     for role in &view.roles {
         let torchrun = role.commands.iter().any(super::super::command::Command::is_torchrun);
+        // What the user sets is no longer among what is provided, so the names are asked for again.
+        let set = view.plan.distributed.as_ref().zip(role.member);
+        let set = set.map(|(distributed, member)| framework_names(distributed, member)).unwrap_or_default();
         for name in role.plan.env.keys() {
             let message = if torchrun && TORCHRUN_SETS.contains(&name.as_str()) {
                 format!("`{name}` is set by hand, but `torchrun` sets it in every process it starts")
-            } else if role.member.is_some() && role.plan.provided_env.contains_key(name) {
+            } else if set.contains(name) {
                 format!("`{name}` is set by hand and hides what `distributed` sets in each instance")
             } else {
                 continue;

@@ -1,0 +1,222 @@
+//! Compiling one job with everything that belongs to it, and what came of it.
+
+use camino::{Utf8Path, Utf8PathBuf};
+use jobc_compiler::compile::{Output, Request, build, built_in_targets, lower_all, plan};
+use jobc_compiler::diagnostic::render::{Format, TextStyle, render};
+use jobc_compiler::diagnostic::{Code, Diagnostic, Severity, Sink};
+use jobc_compiler::files::Files;
+use jobc_compiler::lower::Lowered;
+use jobc_compiler::source::{Source, Sources};
+use jobc_schema::BackendName;
+use jobc_schema::plan::JobPlan;
+use jobc_schema::target::GpuInjection;
+
+use crate::disk::DiskFiles;
+
+/// What of the command line a case may set.
+#[derive(Clone, Debug, Default)]
+pub struct Arguments {
+    /// `--target`.
+    pub targets: Vec<String>,
+    /// `--backend`.
+    pub backends: Vec<BackendName>,
+    /// `--set`.
+    pub set: Vec<(String, String)>,
+    /// `--params`.
+    pub params: Vec<Utf8PathBuf>,
+    /// `--allow-lossy`.
+    pub allow_lossy: bool,
+    /// `--gpu-injection`.
+    pub gpu_injection: Option<GpuInjection>,
+}
+
+impl Arguments {
+    /// Reads a file of options, one a line: `--target lab`, `--set a=b`, `--allow-lossy`.
+    ///
+    /// # Panics
+    /// On an option it does not know: a case that asks for nothing tests nothing.
+    pub fn parse(text: &str) -> Self {
+        let mut arguments = Self::default();
+        for line in text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')) {
+            let (option, value) = line.split_once(' ').unwrap_or((line, ""));
+            arguments.add(option, value);
+        }
+        arguments
+    }
+
+    /// Reads the options of a command: `jobc build --target lab --allow-lossy`.
+    ///
+    /// # Panics
+    /// As [`Arguments::parse`].
+    pub fn of_command(command: &str) -> Self {
+        let mut arguments = Self::default();
+        let mut words = command.split_whitespace().skip_while(|word| !word.starts_with("--")).peekable();
+        while let Some(option) = words.next() {
+            let value = words.next_if(|word| !word.starts_with("--")).unwrap_or_default();
+            arguments.add(option, value);
+        }
+        arguments
+    }
+
+    fn add(&mut self, option: &str, value: &str) {
+        match option {
+            "--target" => self.targets.push(value.to_owned()),
+            "--backend" => self.backends.push(backend(value)),
+            "--set" => {
+                let (name, value) =
+                    value.split_once('=').unwrap_or_else(|| panic!("no `=` in `--set {value}`"));
+                self.set.push((name.to_owned(), value.to_owned()));
+            }
+            "--params" => self.params.push(value.into()),
+            "--allow-lossy" => self.allow_lossy = true,
+            "--gpu-injection" => {
+                let how = serde_json::from_value(value.into());
+                self.gpu_injection = Some(how.unwrap_or_else(|_| panic!("no such injection: `{value}`")));
+            }
+            _ => panic!("no such option: `{option}`"),
+        }
+    }
+}
+
+fn backend(name: &str) -> BackendName {
+    BackendName::ALL
+        .into_iter()
+        .find(|known| known.as_str() == name)
+        .unwrap_or_else(|| panic!("no such backend: `{name}`"))
+}
+
+/// The texts of a case, before they are compiled.
+pub struct Case<'a> {
+    /// The job file.
+    pub job: Source,
+    /// `targets.yaml`, where there is one.
+    pub targets: Option<Source>,
+    /// Parameter files.
+    pub params: Vec<Source>,
+    /// The rest of the command line.
+    pub arguments: Arguments,
+    /// What lies beside the job file.
+    pub files: &'a dyn Files,
+}
+
+/// What a compilation said and made.
+pub struct Compiled {
+    /// The texts that the findings point into.
+    pub sources: Sources,
+    /// What was found, in order.
+    pub findings: Vec<Diagnostic>,
+    /// The files; none where there were errors.
+    pub outputs: Vec<Output>,
+    /// What the backends meant, before it became bytes.
+    pub lowered: Vec<(JobPlan, Vec<Lowered>)>,
+}
+
+impl Case<'_> {
+    /// Runs all passes.
+    pub fn compile(self) -> Compiled {
+        let mut sources = Sources::new();
+        let job = sources.add(self.job);
+        let targets = self.targets.map(|source| sources.add(source));
+        let params = self.params.into_iter().map(|source| sources.add(source)).collect();
+        // `out/<job>/<target>/` lies beside the job file.
+        let to_job = |_: &str| Utf8PathBuf::from("../../..");
+        let request = Request {
+            job,
+            targets,
+            set: self.arguments.set,
+            params,
+            only_targets: self.arguments.targets,
+            only_backends: self.arguments.backends,
+            allow_lossy: self.arguments.allow_lossy,
+            gpu_injection: self.arguments.gpu_injection,
+            files: self.files,
+            to_job: &to_job,
+        };
+        let mut sink = Sink::new();
+        let planned = plan(&mut sources, &request, &mut sink);
+        let lowered = planned.as_ref().map(|planned| lower_all(planned, &request, &mut Sink::new()));
+        let outputs = planned.map(|planned| build(&sources, &planned, &request, &mut sink));
+        let (outputs, lowered) = (outputs.unwrap_or_default(), lowered.unwrap_or_default());
+        Compiled { findings: sink.finish(), outputs, lowered, sources }
+    }
+}
+
+impl Compiled {
+    /// The findings, a line each.
+    pub fn short(&self) -> String {
+        render(Format::Short, &self.sources, &self.findings, &TextStyle::default())
+    }
+
+    /// The findings with excerpts, as a pipe gets them.
+    pub fn text(&self) -> String {
+        render(Format::Text, &self.sources, &self.findings, &TextStyle::default())
+    }
+
+    /// Whether a code was given.
+    pub fn has(&self, code: Code) -> bool {
+        self.findings.iter().any(|finding| finding.code == code)
+    }
+
+    /// How many findings are of a severity.
+    pub fn count(&self, severity: Severity) -> usize {
+        self.findings.iter().filter(|finding| finding.severity == severity).count()
+    }
+}
+
+/// Compiles a job file with the `targets.yaml` beside it and the options in the file `args` there.
+///
+/// Findings name files by their last part alone, so that they read alike wherever the folder lies.
+///
+/// # Panics
+/// If a file of the case cannot be read.
+pub fn compile_folder(job: &Utf8Path) -> Compiled {
+    let arguments = job.with_file_name("args");
+    let arguments =
+        if arguments.is_file() { Arguments::parse(&text(&arguments)) } else { Arguments::default() };
+    compile_with(job, arguments)
+}
+
+/// The same with other options.
+///
+/// # Panics
+/// If a file of the case cannot be read.
+pub fn compile_with(job: &Utf8Path, arguments: Arguments) -> Compiled {
+    let folder = job.parent().expect("a job file lies in a folder");
+    let source = |path: &Utf8Path| Source::new(path.file_name().expect("a file has a name"), text(path));
+    let targets = folder.join("targets.yaml");
+    let files = DiskFiles(folder.to_owned());
+    Case {
+        job: source(job),
+        targets: targets.is_file().then(|| source(&targets)),
+        params: arguments.params.iter().map(|path| source(&folder.join(path))).collect(),
+        arguments,
+        files: &files,
+    }
+    .compile()
+}
+
+fn text(path: &Utf8Path) -> String {
+    std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// Compiles for nothing chosen and, until a code is given, for each built-in target by its name.
+///
+/// What a target cannot express is an error only where somebody asked for that target. The result comes with the
+/// target that gave the code; with the first result where none does.
+pub fn until(
+    code: Code,
+    arguments: &Arguments,
+    mut compile: impl FnMut(Arguments) -> Compiled,
+) -> (Option<&'static str>, Compiled) {
+    let first = compile(arguments.clone());
+    if first.has(code) || !arguments.targets.is_empty() {
+        return (None, first);
+    }
+    for (name, _) in built_in_targets() {
+        let compiled = compile(Arguments { targets: vec![name.to_owned()], ..arguments.clone() });
+        if compiled.has(code) {
+            return (Some(name), compiled);
+        }
+    }
+    (None, first)
+}

@@ -1,0 +1,20 @@
+//! Files on disk, as a case of a test sees them.
+
+use std::io;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use jobc_compiler::files::Files;
+
+/// The files below one folder; absolute paths are themselves.
+#[derive(Clone, Debug)]
+pub struct DiskFiles(pub Utf8PathBuf);
+
+impl Files for DiskFiles {
+    fn read(&self, path: &Utf8Path) -> io::Result<Vec<u8>> {
+        std::fs::read(self.0.join(path))
+    }
+
+    fn exists(&self, path: &Utf8Path) -> bool {
+        self.0.join(path).exists()
+    }
+}

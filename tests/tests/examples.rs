@@ -1,0 +1,285 @@
+//! The examples: each builds without a complaint, to the files that are committed beside it, everywhere alike.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use jobc_compiler::backend::Content;
+use jobc_compiler::compile::Output;
+use jobc_compiler::diagnostic::Severity;
+use jobc_schema::{JOB_SCHEMA, PLAN_SCHEMA, TARGETS_SCHEMA};
+use jobc_tests::compile::{Compiled, compile_folder};
+use jobc_tests::{examples, job_file, workspace};
+use serde_json::Value;
+
+fn compile(example: &Utf8Path) -> Compiled {
+    compile_folder(&job_file(example).expect("an example has a job file"))
+}
+
+/// The files of which somebody runs one as a program.
+fn programs(compiled: &Compiled) -> BTreeSet<Utf8PathBuf> {
+    let place = |output: &Output| Utf8Path::new(&output.job.name).join(&output.job.target.name);
+    let all = compiled
+        .outputs
+        .iter()
+        .flat_map(|o| o.artifacts.iter().map(move |a| (place(o).join(&a.path), a.mode)));
+    all.filter(|(_, mode)| mode & 0o111 != 0).map(|(path, _)| path).collect()
+}
+
+/// Every file that a build writes below `out/`, with its bytes.
+fn files(compiled: &Compiled) -> BTreeMap<Utf8PathBuf, Vec<u8>> {
+    let place = |output: &Output| Utf8Path::new(&output.job.name).join(&output.job.target.name);
+    let mut files = BTreeMap::new();
+    for output in &compiled.outputs {
+        for artifact in &output.artifacts {
+            let path = place(output).join(&artifact.path);
+            let before = files.insert(path.clone(), artifact.bytes.clone());
+            assert!(before.is_none(), "{path} is written twice");
+        }
+    }
+    files
+}
+
+/// Every file below a folder, by its path from there.
+fn read(folder: &Utf8Path) -> BTreeMap<Utf8PathBuf, Vec<u8>> {
+    let mut files = BTreeMap::new();
+    let mut todo = vec![folder.to_owned()];
+    while let Some(next) = todo.pop() {
+        for entry in next.read_dir_utf8().into_iter().flatten().map(|entry| entry.expect("an entry")) {
+            if entry.file_type().expect("its type").is_dir() {
+                todo.push(entry.path().to_owned());
+            } else {
+                let path = entry.path().strip_prefix(folder).expect("it lies below").to_owned();
+                files.insert(path, fs::read(entry.path()).expect("its bytes"));
+            }
+        }
+    }
+    files
+}
+
+#[test]
+fn nothing_is_complained_of() {
+    let mut said = vec![];
+    for example in examples() {
+        let compiled = compile(&example);
+        if compiled.count(Severity::Error) + compiled.count(Severity::Warning) > 0 {
+            said.push(format!("{example}\n{}", compiled.text()));
+        }
+        assert!(!compiled.outputs.is_empty() || !said.is_empty(), "{example} builds nothing");
+    }
+    assert!(said.is_empty(), "{}", said.join("\n"));
+}
+
+#[test]
+fn the_output_is_what_is_committed() {
+    let update = std::env::var_os("JOBC_UPDATE").is_some_and(|value| value == "1");
+    let mut differ = Vec::new();
+    for example in examples() {
+        let compiled = compile(&example);
+        let (made, programs, out) = (files(&compiled), programs(&compiled), example.join("out"));
+        let golden = read(&out);
+        let is_program = |path: &Utf8PathBuf| {
+            fs::metadata(out.join(path)).is_ok_and(|metadata| metadata.permissions().mode() & 0o111 != 0)
+        };
+        let other_mode = |path: &&Utf8PathBuf| is_program(path) != programs.contains(*path);
+        if made == golden && !made.keys().any(|path| other_mode(&path)) {
+            continue;
+        }
+        let changed =
+            made.iter().filter(|(path, bytes)| golden.get(*path) != Some(*bytes)).map(|(path, _)| path);
+        let gone = golden.keys().filter(|path| !made.contains_key(*path));
+        differ.extend(changed.chain(gone).chain(made.keys().filter(other_mode)).map(|path| out.join(path)));
+        if update {
+            if out.exists() {
+                fs::remove_dir_all(&out).expect("the golden files can be removed");
+            }
+            for (path, bytes) in &made {
+                let path = out.join(path);
+                fs::create_dir_all(path.parent().expect("a folder")).expect("the folder can be made");
+                fs::write(&path, bytes).expect("the golden file can be written");
+            }
+            for path in programs {
+                fs::set_permissions(out.join(path), fs::Permissions::from_mode(0o755))
+                    .expect("its mode can be set");
+            }
+        }
+    }
+    let list: Vec<&str> = differ.iter().map(|path| path.as_str()).collect();
+    assert!(
+        update || list.is_empty(),
+        "JOBC_UPDATE=1 writes them again, then read the change:\n{}",
+        list.join("\n")
+    );
+}
+
+#[test]
+fn each_build_gives_the_same_bytes_here_and_elsewhere() {
+    for example in examples() {
+        let first = files(&compile(&example));
+        assert_eq!(first, files(&compile(&example)), "{example} differs from build to build");
+        let elsewhere = tempfile::tempdir().expect("a folder");
+        let copy =
+            Utf8Path::from_path(elsewhere.path()).expect("a UTF-8 path").join("another place/深い/folder");
+        for (path, bytes) in read(&example).into_iter().filter(|(path, _)| !path.starts_with("out")) {
+            let path = copy.join(path);
+            fs::create_dir_all(path.parent().expect("a folder")).expect("the folder can be made");
+            fs::write(path, bytes).expect("the copy can be written");
+        }
+        assert_eq!(first, files(&compile(&copy)), "{example} differs at another place");
+    }
+}
+
+#[test]
+fn no_file_holds_a_path_of_the_machine_that_built_it() {
+    let here = workspace();
+    for example in examples() {
+        for (path, bytes) in files(&compile(&example)) {
+            let text = String::from_utf8(bytes).expect("every artifact is text");
+            assert!(!text.contains(here.as_str()), "{example}: {path} holds `{here}`");
+        }
+    }
+}
+
+/// Other people's readers see in a file what the backend meant.
+#[test]
+fn every_file_is_read_back_as_it_was_meant() {
+    for example in examples() {
+        let compiled = compile(&example);
+        let made = files(&compiled);
+        let mut read = 0;
+        for (job, lowered) in &compiled.lowered {
+            for (backend, file) in
+                lowered.iter().flat_map(|l| l.files.iter().map(move |file| (l.backend, file)))
+            {
+                let (Content::Yaml(meant) | Content::Json(meant)) = &file.content else { continue };
+                let path = [job.name.as_str(), &job.target.name, backend.as_str()]
+                    .iter()
+                    .collect::<Utf8PathBuf>()
+                    .join(&file.path);
+                let text = std::str::from_utf8(&made[&path]).expect("every artifact is text");
+                assert_eq!(structure(&path, text), *meant, "{path}");
+                no_nulls(meant, &path);
+                read += 1;
+            }
+        }
+        assert!(read > 0, "{example} has no YAML and no JSON");
+        for (path, bytes) in made {
+            let text = String::from_utf8(bytes).expect("every artifact is text");
+            assert!(!text.contains(['\r', '\0']), "{path}");
+        }
+    }
+}
+
+/// A null means nothing to any of the targets, and often is an empty value that somebody forgot.
+fn no_nulls(value: &Value, path: &Utf8Path) {
+    match value {
+        Value::Null => panic!("{path} holds a null"),
+        Value::Array(items) => items.iter().for_each(|item| no_nulls(item, path)),
+        Value::Object(entries) => entries.values().for_each(|value| no_nulls(value, path)),
+        _ => {}
+    }
+}
+
+fn validator(schema: &str) -> jsonschema::Validator {
+    let schema: Value = serde_json::from_str(schema).expect("a schema is JSON");
+    jsonschema::validator_for(&schema).expect("the schema is sound")
+}
+
+fn assert_valid(validator: &jsonschema::Validator, value: &Value, name: &Utf8Path) {
+    let errors: Vec<String> = validator
+        .iter_errors(value)
+        .map(|error| format!("{name}{}: {error}", error.instance_path()))
+        .collect();
+    assert!(errors.is_empty(), "{}", errors.join("\n"));
+}
+
+#[test]
+fn inputs_and_plans_fit_their_schemas() {
+    let (job, targets, plan) = (validator(JOB_SCHEMA), validator(TARGETS_SCHEMA), validator(PLAN_SCHEMA));
+    let parse = |path: &Utf8Path| -> Value {
+        let text = fs::read_to_string(path).expect("the file is there");
+        serde_yaml::from_str(&text).unwrap_or_else(|error| panic!("{path}: {error}"))
+    };
+    for example in examples() {
+        let path = job_file(&example).expect("an example has a job file");
+        let value = parse(&path);
+        // The other formats have schemas of their own.
+        if value.get("version").is_some() {
+            assert_valid(&job, &value, &path);
+        }
+        let path = example.join("targets.yaml");
+        if path.is_file() {
+            assert_valid(&targets, &parse(&path), &path);
+        }
+        for (path, bytes) in files(&compile(&example)) {
+            if path.file_name() == Some("plan.json") {
+                assert_valid(&plan, &serde_json::from_slice(&bytes).expect("a plan is JSON"), &path);
+            }
+        }
+    }
+}
+
+/// The map names files that were written, parts that are in them, and places that are in the job file.
+#[test]
+fn the_source_map_holds() {
+    for example in examples() {
+        let job = job_file(&example).expect("an example has a job file");
+        let text = fs::read_to_string(&job).expect("the job file");
+        let lines: Vec<&str> = text.lines().collect();
+        let all = files(&compile(&example));
+        for (path, bytes) in all.iter().filter(|(path, _)| path.file_name() == Some("sourcemap.json")) {
+            let map: Value = serde_json::from_slice(bytes).expect("a source map is JSON");
+            let artifacts = map["artifacts"].as_object().expect("a map of artifacts");
+            assert!(!artifacts.is_empty(), "{path} maps nothing");
+            for (artifact, parts) in artifacts {
+                let file = path.with_file_name("").join(artifact);
+                let bytes =
+                    all.get(&file).unwrap_or_else(|| panic!("{path} names {artifact}, which is not written"));
+                let artifact_text = String::from_utf8_lossy(bytes);
+                let value = structure(&file, &artifact_text);
+                for part in parts.as_array().expect("a list of parts") {
+                    check_part(part, &file, &artifact_text, &value, &lines);
+                }
+            }
+        }
+    }
+}
+
+/// What a YAML or JSON file holds; null for other files.
+fn structure(file: &Utf8Path, text: &str) -> Value {
+    match file.extension() {
+        Some("json") => serde_json::from_str(text).unwrap_or_else(|error| panic!("{file}: {error}")),
+        Some("yaml") => serde_yaml::from_str(text).unwrap_or_else(|error| panic!("{file}: {error}")),
+        _ => Value::Null,
+    }
+}
+
+fn check_part(part: &Value, file: &Utf8Path, artifact: &str, value: &Value, job: &[&str]) {
+    if let Some(pointer) = part["pointer"].as_str() {
+        assert!(value.pointer(pointer).is_some(), "{file} has no `{pointer}`");
+    } else {
+        let line =
+            usize::try_from(part["line"].as_u64().expect("a pointer or a line")).expect("a small number");
+        assert!(line >= 1 && line <= artifact.lines().count(), "{file} has no line {line}");
+    }
+    let origins = ["spec", "target", "default"].iter().filter(|key| part.get(**key).is_some()).count();
+    assert_eq!(origins, 1, "{file}: {part} has no origin, or several");
+    if let Some(start) = part.get("start") {
+        let number =
+            |i: usize| usize::try_from(start[i].as_u64().expect("a number")).expect("a small number");
+        let (line, column) = (number(0), number(1));
+        let there = line.checked_sub(1).and_then(|line| job.get(line));
+        let there = there.unwrap_or_else(|| panic!("{file}: {part} is outside of the job file"));
+        assert!(column >= 1 && column <= there.chars().count() + 1, "{file}: {part} is outside of its line");
+    }
+}
+
+#[test]
+fn each_has_a_page() {
+    for example in examples() {
+        let page = example.join("README.md");
+        let text = fs::read_to_string(&page).unwrap_or_else(|error| panic!("{page}: {error}"));
+        assert!(text.starts_with("# ") && text.lines().count() >= 3, "{page} says too little");
+    }
+}
