@@ -46,6 +46,7 @@ pub struct Planned {
     /// Whether the targets were only tried because nothing was chosen.
     pub on_refusal: OnRefusal,
     document: Document,
+    targets: Option<Document>,
 }
 
 /// One file to write.
@@ -93,7 +94,7 @@ pub fn plan(sources: &mut Sources, request: &Request<'_>, sink: &mut Sink) -> Op
         return None;
     }
     let (jobs, on_refusal) = planned?;
-    Some(Planned { jobs, on_refusal, document: document? })
+    Some(Planned { jobs, on_refusal, document: document?, targets: targets_document })
 }
 
 /// Passes 2 to 4: a document to plans.
@@ -228,6 +229,9 @@ pub fn lower_all(planned: &Planned, request: &Request<'_>, sink: &mut Sink) -> V
     }
     silence(&planned.document, sink);
     sink.locate(DocumentId::Job, &planned.document);
+    if let Some(targets) = &planned.targets {
+        sink.locate(DocumentId::Targets, targets);
+    }
     all
 }
 
