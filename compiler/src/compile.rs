@@ -12,7 +12,7 @@ use crate::expand::{Overrides, expand};
 use crate::files::Files;
 use crate::lower::{Lowered, OnRefusal, lower};
 use crate::source::{SourceId, Sources};
-use crate::source_map::{SpanIndex, source_map};
+use crate::source_map::{SourceMap, SpanIndex};
 use crate::{check, dockerfile, emit, import, parse, resolve, suggest, template, validate};
 
 /// What to compile, and for where.
@@ -214,8 +214,8 @@ fn silence(document: &Document, sink: &mut Sink) {
     }
 }
 
-/// Lowers every planned job and reports what its backends cannot express.
-pub fn lower_all(planned: &Planned, request: &Request<'_>, sink: &mut Sink) -> Vec<(JobPlan, Vec<Lowered>)> {
+/// Lowers every planned job and reports what its backends cannot express; one list a job, in their order.
+pub fn lower_all(planned: &Planned, request: &Request<'_>, sink: &mut Sink) -> Vec<Vec<Lowered>> {
     let mut all = Vec::with_capacity(planned.jobs.len());
     for job in &planned.jobs {
         let context = Context {
@@ -224,8 +224,7 @@ pub fn lower_all(planned: &Planned, request: &Request<'_>, sink: &mut Sink) -> V
             gpu_injection: request.gpu_injection,
             allow_lossy: request.allow_lossy,
         };
-        let lowered = lower(job, &request.only_backends, planned.on_refusal, &context, sink);
-        all.push((job.clone(), lowered));
+        all.push(lower(job, &request.only_backends, planned.on_refusal, &context, sink));
     }
     silence(&planned.document, sink);
     sink.locate(DocumentId::Job, &planned.document);
@@ -236,17 +235,18 @@ pub fn lower_all(planned: &Planned, request: &Request<'_>, sink: &mut Sink) -> V
 }
 
 /// Runs the passes after the plan: files as bytes.
-pub fn build(sources: &Sources, planned: &Planned, request: &Request<'_>, sink: &mut Sink) -> Vec<Output> {
-    let lowered = lower_all(planned, request, sink);
+pub fn build(sources: &Sources, planned: Planned, request: &Request<'_>, sink: &mut Sink) -> Vec<Output> {
+    let lowered = lower_all(&planned, request, sink);
     template::show_uses(sources, sink);
     if sink.has_errors() {
         return vec![];
     }
     let spans = SpanIndex::new(&planned.document);
-    lowered
-        .into_iter()
+    let Planned { jobs, on_refusal, .. } = planned;
+    jobs.into_iter()
+        .zip(lowered)
         // A target of which nothing is left was skipped: a note says why.
-        .filter(|(_, lowered)| planned.on_refusal == OnRefusal::Fail || !lowered.is_empty())
+        .filter(|(_, lowered)| on_refusal == OnRefusal::Fail || !lowered.is_empty())
         .map(|(job, lowered)| emit_job(job, lowered, &spans, sources))
         .collect()
 }
@@ -281,8 +281,8 @@ fn emit_job(job: JobPlan, lowered: Vec<Lowered>, spans: &SpanIndex, sources: &So
     let plan = Plan { version: 1, jobs: vec![job] };
     let own =
         |path: &str, text: String| Artifact { path: path.into(), mode: 0o644, bytes: text.into_bytes() };
-    let map = source_map(&maps, spans, sources);
-    let mut artifacts = vec![own("plan.json", plan_json(&plan)), own("sourcemap.json", emit::to_json(&map))];
+    let map = emit::to_json(&SourceMap::new(&maps, spans, sources));
+    let mut artifacts = vec![own("plan.json", plan_json(&plan)), own("sourcemap.json", map)];
     artifacts.extend(files);
     let job = plan.jobs.into_iter().next().expect("the plan was made of one job");
     Output { job, backends, artifacts }
@@ -290,5 +290,5 @@ fn emit_job(job: JobPlan, lowered: Vec<Lowered>, spans: &SpanIndex, sources: &So
 
 /// A plan as the text of `plan.json`.
 pub fn plan_json(plan: &Plan) -> String {
-    emit::to_json(&serde_json::to_value(plan).expect("a plan is plain JSON"))
+    emit::to_json(plan)
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use jobc_schema::Pointer;
-use serde_json::{Value as Json, json};
+use serde::{Serialize, Serializer};
 
 use crate::backend::{From, Origin, PartOf};
 use crate::document::{Document, Value};
@@ -22,59 +22,117 @@ impl SpanIndex {
             match &node.value {
                 Value::Mapping(entries) => todo.extend(entries.iter().map(|e| (at.key(&e.key), &e.value))),
                 Value::Sequence(items) => {
-                    todo.extend(items.iter().enumerate().map(|(i, n)| (at.index(i), n)))
+                    todo.extend(items.iter().enumerate().map(|(i, n)| (at.index(i), n)));
                 }
                 _ => {}
             }
-            spans.insert(at.as_str().to_owned(), node.span);
+            spans.insert(at.into_string(), node.span);
         }
         Self(spans)
     }
 
     /// The span at a pointer, or at its nearest ancestor that exists.
     fn get(&self, pointer: &Pointer) -> Option<Span> {
-        let mut at = Some(pointer.clone());
-        while let Some(pointer) = at {
-            if let Some(span) = self.0.get(pointer.as_str()) {
+        let mut at = pointer.as_str();
+        loop {
+            if let Some(span) = self.0.get(at) {
                 return Some(*span);
             }
-            at = pointer.parent();
+            at = &at[..at.rfind('/')?];
         }
-        None
     }
 }
 
 /// The map of one target's artifacts: path -> parts, each with the place of the job file, the target's setting or
 /// the default that it comes from. Lines and columns count from 1. Every file is named, also one of which nothing is
 /// known: so the next build knows what this one wrote.
-pub fn source_map(artifacts: &[(String, Vec<Origin>)], spans: &SpanIndex, sources: &Sources) -> Json {
-    let files: serde_json::Map<String, Json> = artifacts
-        .iter()
-        .map(|(path, origins)| (path.clone(), origins.iter().map(|o| entry(o, spans, sources)).collect()))
-        .collect();
-    json!({"version": 1, "artifacts": files})
+///
+/// The map is serialised part by part and never held as a tree, since it has a part for every field of every role.
+#[derive(Serialize)]
+pub struct SourceMap<'a> {
+    version: u32,
+    artifacts: Artifacts<'a>,
 }
 
-fn entry(origin: &Origin, spans: &SpanIndex, sources: &Sources) -> Json {
-    let mut entry = serde_json::Map::new();
-    match &origin.part {
-        PartOf::Pointer(pointer) => entry.insert("pointer".to_owned(), json!(pointer)),
-        PartOf::Line(line) => entry.insert("line".to_owned(), json!(line)),
-    };
-    match &origin.from {
-        From::Spec(pointer) => {
-            entry.insert("spec".to_owned(), json!(pointer));
-            if let Some(span) = spans.get(pointer) {
-                let source = sources.get(span.source);
-                let (start, end) = (source.line_column(span.start), source.line_column(span.end));
-                let file = source.path().file_name().unwrap_or(source.path().as_str());
-                entry.insert("file".to_owned(), json!(file));
-                entry.insert("start".to_owned(), json!([start.line, start.column]));
-                entry.insert("end".to_owned(), json!([end.line, end.column]));
-            }
-        }
-        From::Target(pointer) => drop(entry.insert("target".to_owned(), json!(pointer))),
-        From::Default(words) => drop(entry.insert("default".to_owned(), json!(words))),
+impl<'a> SourceMap<'a> {
+    /// The map of these artifacts, each with its path below the target's folder.
+    pub fn new(artifacts: &'a [(String, Vec<Origin>)], spans: &'a SpanIndex, sources: &'a Sources) -> Self {
+        Self { version: 1, artifacts: Artifacts { artifacts, places: Places { spans, sources } } }
     }
-    Json::Object(entry)
+}
+
+/// What turns pointers into places.
+#[derive(Clone, Copy)]
+struct Places<'a> {
+    spans: &'a SpanIndex,
+    sources: &'a Sources,
+}
+
+struct Artifacts<'a> {
+    artifacts: &'a [(String, Vec<Origin>)],
+    places: Places<'a>,
+}
+
+impl Serialize for Artifacts<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let parts = |origins| Parts { origins, places: self.places };
+        serializer.collect_map(self.artifacts.iter().map(|(path, origins)| (path, parts(origins))))
+    }
+}
+
+struct Parts<'a> {
+    origins: &'a [Origin],
+    places: Places<'a>,
+}
+
+impl Serialize for Parts<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.origins.iter().map(|origin| Part::new(origin, self.places)))
+    }
+}
+
+/// One part of an artifact, and where it comes from.
+#[derive(Default, Serialize)]
+struct Part<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pointer: Option<&'a Pointer>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    spec: Option<&'a Pointer>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    start: Option<[u32; 2]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    end: Option<[u32; 2]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    target: Option<&'a Pointer>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    default: Option<&'static str>,
+}
+
+impl<'a> Part<'a> {
+    fn new(origin: &'a Origin, places: Places<'a>) -> Self {
+        let mut part = Self::default();
+        match &origin.part {
+            PartOf::Pointer(pointer) => part.pointer = Some(pointer),
+            PartOf::Line(line) => part.line = Some(*line),
+        }
+        match &origin.from {
+            From::Spec(pointer) => {
+                part.spec = Some(pointer);
+                if let Some(span) = places.spans.get(pointer) {
+                    let source = places.sources.get(span.source);
+                    let (start, end) = (source.line_column(span.start), source.line_column(span.end));
+                    part.file = Some(source.path().file_name().unwrap_or(source.path().as_str()));
+                    part.start = Some([start.line, start.column]);
+                    part.end = Some([end.line, end.column]);
+                }
+            }
+            From::Target(pointer) => part.target = Some(pointer),
+            From::Default(words) => part.default = Some(words),
+        }
+        part
+    }
 }

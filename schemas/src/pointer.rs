@@ -63,6 +63,11 @@ impl Pointer {
         self.0.split('/').skip(1).map(|s| s.replace("~1", "/").replace("~0", "~"))
     }
 
+    /// The pointer as text, without a copy.
+    pub fn into_string(self) -> String {
+        self.0
+    }
+
     /// The pointer as text.
     pub fn as_str(&self) -> &str {
         &self.0

@@ -134,8 +134,11 @@ impl Case<'_> {
         };
         let mut sink = Sink::new();
         let planned = plan(&mut sources, &request, &mut sink);
-        let lowered = planned.as_ref().map(|planned| lower_all(planned, &request, &mut Sink::new()));
-        let outputs = planned.map(|planned| build(&sources, &planned, &request, &mut sink));
+        let lowered = planned.as_ref().map(|planned| {
+            let lowered = lower_all(planned, &request, &mut Sink::new());
+            planned.jobs.iter().cloned().zip(lowered).collect()
+        });
+        let outputs = planned.map(|planned| build(&sources, planned, &request, &mut sink));
         let (outputs, lowered) = (outputs.unwrap_or_default(), lowered.unwrap_or_default());
         Compiled { findings: sink.finish(), outputs, lowered, sources }
     }

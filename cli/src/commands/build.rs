@@ -25,7 +25,7 @@ pub(crate) fn run(build_args: &BuildArgs, args: &Args) -> Outcome {
     let not_yet = |_: &str| Utf8PathBuf::from("../../..");
     let planned = plan(&mut sources, &input.request(&build_args.job, &not_yet), &mut sink);
     let mut outputs = vec![];
-    if let Some(planned) = &planned {
+    if let Some(planned) = planned {
         place.several = planned.jobs.iter().any(|job| !job.matrix.is_empty());
         let to_job = |job: &str| relative(&input.folder, &place.folder(job, "target"));
         outputs = build(&sources, planned, &input.request(&build_args.job, &to_job), &mut sink);

@@ -1,10 +1,13 @@
 //! JSON as people read it.
 
-use serde_json::Value;
+use serde::Serialize;
 
 /// Writes a value as JSON with two spaces of indentation and a line end, keys in the order of the value.
-pub fn to_json(value: &Value) -> String {
-    let mut text = format!("{value:#}");
+///
+/// # Panics
+/// If the value is not plain JSON: a map with keys that are no strings.
+pub fn to_json(value: &impl Serialize) -> String {
+    let mut text = serde_json::to_string_pretty(value).expect("artifacts are plain JSON");
     text.push('\n');
     text
 }
