@@ -11,6 +11,7 @@ use crate::document::Document;
 use crate::expand::{Overrides, expand};
 use crate::files::Files;
 use crate::lower::{Lowered, OnRefusal, lower};
+use crate::salvage::{is_about_names, salvage};
 use crate::source::{SourceId, Sources};
 use crate::source_map::{SourceMap, SpanIndex};
 use crate::{check, dockerfile, emit, import, parse, resolve, suggest, template, validate};
@@ -105,18 +106,39 @@ fn decide(
     request: &Request<'_>,
     sink: &mut Sink,
 ) -> Option<(Vec<JobPlan>, OnRefusal)> {
-    let sound = validate::validate(document, sink);
+    let mut schema = Sink::new();
+    let sound = validate::validate(document, &mut schema);
+    let salvaged = if sound { None } else { salvage(document, schema.diagnostics()) };
+    sink.append(schema);
     if sound {
         check::check_document(document, sink);
     }
     let (places, on_refusal) = choose_targets(targets, request, sink)?;
-    if !sound || (request.targets.is_some() && targets.is_none()) {
-        return None;
-    }
     let params =
         request.params.iter().filter_map(|&id| Some((id, parse::parse(sources, id, sink)?))).collect();
     let overrides = Overrides { set: request.set.clone(), params };
-    let variants = expand(document, sources, &overrides, sink);
+    if let Some(left) = salvaged {
+        let mut aside = Sink::new();
+        plans(&left, &places[..places.len().min(1)], &overrides, sources, request, &mut aside);
+        aside.retain(is_about_names);
+        sink.append(aside);
+    }
+    if !sound || (request.targets.is_some() && targets.is_none()) {
+        return None;
+    }
+    Some((plans(document, &places, &overrides, sources, request, sink), on_refusal))
+}
+
+/// Passes 3 and 4: a sound document to one plan a combination and place.
+fn plans(
+    document: &Document,
+    places: &[TargetPlan],
+    overrides: &Overrides,
+    sources: &mut Sources,
+    request: &Request<'_>,
+    sink: &mut Sink,
+) -> Vec<JobPlan> {
+    let variants = expand(document, sources, overrides, sink);
     let mut jobs = Vec::with_capacity(variants.len() * places.len());
     for variant in &variants {
         let substituted = variant.document != *document;
@@ -124,7 +146,7 @@ fn decide(
             continue;
         }
         let Some(job) = validate::job(&variant.document, sink) else { continue };
-        for place in &places {
+        for place in places {
             let Some(mut plan) = resolve::resolve(&job, variant, place, request.files, sink) else {
                 continue;
             };
@@ -133,7 +155,7 @@ fn decide(
             jobs.push(plan);
         }
     }
-    Some((jobs, on_refusal))
+    jobs
 }
 
 /// The targets to build for: those asked for, else the file's defaults, else all.

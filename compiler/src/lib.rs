@@ -29,6 +29,7 @@ pub mod import;
 pub mod lower;
 pub mod parse;
 pub mod resolve;
+pub mod salvage;
 pub mod source;
 pub mod source_map;
 pub mod stdlib;
