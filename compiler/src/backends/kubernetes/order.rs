@@ -29,20 +29,18 @@ pub(super) fn ordered(value: Value) -> Value {
     }
 }
 
-fn ordered_map(mut map: Map<String, Value>) -> Map<String, Value> {
-    let mut out = Map::with_capacity(map.len());
-    for key in FIRST {
-        if let Some(value) = map.shift_remove(key) {
-            out.insert(key.to_owned(), value);
-        }
-    }
-    out.extend(map);
-    for (key, value) in &mut out {
-        if !matches!(key.as_str(), "labels" | "annotations" | "data" | "matchLabels" | "nodeSelector") {
-            *value = ordered(value.take());
-        }
-    }
-    out
+fn ordered_map(map: Map<String, Value>) -> Map<String, Value> {
+    let rank = |key: &str| FIRST.iter().position(|first| *first == key).unwrap_or(FIRST.len());
+    let mut entries: Vec<(usize, String, Value)> =
+        map.into_iter().map(|(key, value)| (rank(&key), key, value)).collect();
+    // The sort is stable: keys that are not among the first keep their order.
+    entries.sort_by_key(|(rank, ..)| *rank);
+    let theirs =
+        |key: &str| matches!(key, "labels" | "annotations" | "data" | "matchLabels" | "nodeSelector");
+    entries
+        .into_iter()
+        .map(|(_, key, value)| if theirs(&key) { (key, value) } else { (key, ordered(value)) })
+        .collect()
 }
 
 /// The first key of a value that another does not have; how an unknown field is found after it was read as a type.
