@@ -20,7 +20,7 @@ pub(super) fn support(capability: Capability, place: &Pointer, job: &JobPlan) ->
         C::Ssh if !has_own_addresses(job) => Support::None(
             "all tasks share the host's address, on which one sshd only can listen; write `network: job`".to_owned(),
         ),
-        C::Ssh => Support::Plan,
+
         // A bundle starts one task once: order, time, repetition and number are matters of whoever starts it.
         C::Needs(_)
         | C::NeedsMin
@@ -44,6 +44,7 @@ pub(super) fn support(capability: Capability, place: &Pointer, job: &JobPlan) ->
         | C::ImageBuild
         | C::ImageCommand
         | C::RegistryLogin
+        | C::Ssh
         | C::FileSecret
         | C::EnvSecret
         | C::SecretFromStarter
