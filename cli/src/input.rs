@@ -33,7 +33,7 @@ impl Input {
         let mut sources = Sources::new();
         let path = job_path(args.job.as_deref())?;
         let (folder, text) = if path == "-" {
-            (absolute(".".into())?, read_stdin()?)
+            (absolute(Utf8Path::new("."))?, read_stdin()?)
         } else {
             (folder_of(&path)?, read(&path)?)
         };
@@ -126,11 +126,11 @@ fn folder_of(path: &Utf8Path) -> Result<Utf8PathBuf, Unusable> {
     if !path.exists() {
         return Err(Unusable(format!("cannot read `{path}`: no such file")));
     }
-    absolute(parent.to_owned())
+    absolute(parent)
 }
 
 /// The real absolute path of a folder.
-pub(crate) fn absolute(path: Utf8PathBuf) -> Result<Utf8PathBuf, Unusable> {
+pub(crate) fn absolute(path: &Utf8Path) -> Result<Utf8PathBuf, Unusable> {
     path.canonicalize_utf8().map_err(|error| Unusable(format!("cannot use `{path}`: {}", reason(&error))))
 }
 

@@ -1,6 +1,6 @@
 //! `jobc backends`: what each backend can express, asked of the backends themselves.
 
-use camino::Utf8PathBuf;
+use camino::{Utf8Path, Utf8PathBuf};
 use jobc_compiler::backend::{Backend, Capability, Support, table};
 use jobc_compiler::compile::{Request, plan};
 use jobc_compiler::diagnostic::Sink;
@@ -21,7 +21,7 @@ pub(crate) fn run(target: Option<&str>, args: &Args) -> Outcome {
     let jobs = match target {
         None => plans(None, &[]),
         Some(target) => {
-            let here = crate::input::absolute(".".into()).ok();
+            let here = crate::input::absolute(Utf8Path::new(".")).ok();
             match here.as_deref().and_then(find_targets) {
                 None => plans(None, &[target.to_owned()]),
                 Some(path) => match read(&path) {

@@ -1,5 +1,7 @@
 //! `jobc build`: everything a job needs to run at its targets.
 
+use std::collections::BTreeSet;
+
 use camino::{Utf8Path, Utf8PathBuf};
 use jobc_compiler::compile::{Output, build, plan};
 use jobc_compiler::diagnostic::Sink;
@@ -56,7 +58,7 @@ struct Place {
 
 impl Place {
     fn new(given: Option<&Utf8Path>, job_folder: &Utf8Path) -> Result<Self, crate::input::Unusable> {
-        let here = || crate::input::absolute(".".into());
+        let here = || crate::input::absolute(Utf8Path::new("."));
         let given = given.map(|path| Ok(normalise(&here()?.join(path)))).transpose()?;
         Ok(Self { given, beside: job_folder.join("out"), several: false })
     }
@@ -122,8 +124,7 @@ fn compare(outputs: &[Output], place: &Place) -> Outcome {
     let mut differs = false;
     for output in outputs {
         let folder = place.folder(&output.job.name, &output.job.target.name);
-        let mut on_disk =
-            if folder.is_dir() { list(&folder).unwrap_or_default() } else { Default::default() };
+        let mut on_disk = if folder.is_dir() { list(&folder).unwrap_or_default() } else { BTreeSet::new() };
         for artifact in &output.artifacts {
             on_disk.remove(&artifact.path);
             let path = folder.join(&artifact.path);

@@ -10,13 +10,14 @@ pub(crate) fn run(command: Option<&str>) -> Outcome {
     all.build();
     let page = match command {
         None => clap_mangen::Man::new(all),
-        Some(name) => match all.find_subcommand(name) {
-            Some(found) => clap_mangen::Man::new(found.clone()),
-            None => {
+        Some(name) => {
+            if let Some(found) = all.find_subcommand(name) {
+                clap_mangen::Man::new(found.clone())
+            } else {
                 terminal::eprint(&format!("jobc: there is no command `{name}`; `jobc --help` lists them\n"));
                 return Outcome::WrongUse;
             }
-        },
+        }
     };
     let mut text = Vec::new();
     if let Err(error) = page.render(&mut text) {

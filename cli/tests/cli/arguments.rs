@@ -28,27 +28,27 @@ fn a_value_of_the_wrong_type_is_the_jobs_error() {
     let run = folder.jobc(&["build", "--set", "count=many", "--format", "short"]).exits(1);
     assert_data_eq!(
         run.err,
-        str![[r#"
+        str![[r"
 job.yaml:4:27: error[J0203]: `many` is not an integer, which the parameter `count` takes
 
-"#]]
+"]]
     );
     let run = folder.jobc(&["build", "--set", "cuont=3", "--format", "short"]).exits(1);
     assert_data_eq!(
         run.err,
-        str![[r#"
+        str![[r"
 job.yaml:4:1: error[J0201]: `hello` has no parameter `cuont`
 
-"#]]
+"]]
     );
     folder.write("params.yaml", "count: [1]\n");
     let run = folder.jobc(&["build", "--params", "params.yaml", "--format", "short"]).exits(1);
     assert_data_eq!(
         run.err,
-        str![[r#"
+        str![[r"
 params.yaml:1:8: error[J0203]: a list is not an integer, which the parameter `count` takes
 
-"#]]
+"]]
     );
     assert!(folder.out().is_empty());
 }
@@ -67,7 +67,7 @@ fn an_unknown_target_names_the_near_one() {
     let run = folder.jobc(&["build", "--target", "kubernets", "--format", "text"]).exits(1);
     assert_data_eq!(
         run.err,
-        str![[r#"
+        str![[r"
 error[J0501]: there is no target `kubernets`
  |
  = note: did you mean `kubernetes`?
@@ -76,7 +76,7 @@ error[J0501]: there is no target `kubernets`
 for more about an error, run `jobc explain J0501`
 1 error
 
-"#]]
+"]]
     );
     folder.write("targets.yaml", "version: 1\ntargets:\n  lab: {backends: [kubernetes]}\n");
     folder.jobc(&["build", "--target", "lap"]).exits(1).says("did you mean `lab`?");

@@ -15,7 +15,7 @@ fn it_ends_with_a_table_of_what_was_written_and_the_total() {
     let run = folder.jobc(&["build"]).exits(0);
     assert_data_eq!(
         run.out,
-        str![[r#"
+        str![[r"
 target      backend     files  written to
 local       oci             4  out/hello/local/oci
 local       cgroup         24  out/hello/local/cgroup
@@ -23,7 +23,7 @@ kubernetes  kubernetes      3  out/hello/kubernetes/kubernetes
 openpai     openpai         1  out/hello/openpai/openpai
 hello: 2 instances, 2 CPUs, 128MiB of memory
 
-"#]]
+"]]
     );
     assert_data_eq!(run.err, str![]);
     let paths: Vec<Utf8PathBuf> = folder.out().into_keys().collect();
@@ -227,7 +227,7 @@ fn the_example_builds_as_its_golden_output() {
     let run = folder.jobc(&["build"]).exits(0);
     assert_data_eq!(
         run.out,
-        str![[r#"
+        str![[r"
 target  backend     files  written to
 local   dockerfile      3  out/gpt-small/local/dockerfile
 local   oci            12  out/gpt-small/local/oci
@@ -236,7 +236,7 @@ lab     kubernetes      2  out/gpt-small/lab/kubernetes
 pai     openpai         1  out/gpt-small/pai/openpai
 gpt-small: 4 instances, 256 CPUs, 2TiB of memory, 32 GPUs
 
-"#]]
+"]]
     );
     let golden = camino::Utf8Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/torchrun-4x8/out");
     assert_same(&folder.out(), &contents(&golden));

@@ -13,7 +13,7 @@ fn help_names_every_command() {
     let run = folder.jobc(&["--help"]).exits(0);
     assert_data_eq!(
         run.out,
-        str![[r#"
+        str![[r"
 Compile one job file into Dockerfiles, OCI bundles, cgroup files, Kubernetes manifests and OpenPAI
 jobs
 
@@ -57,12 +57,12 @@ Options:
   -V, --version
           Print version
 
-"#]]
+"]]
     );
     let run = folder.jobc(&["build", "--help"]).exits(0);
     assert_data_eq!(
         run.out,
-        str![[r#"
+        str![[r"
 Write everything a job needs to run at its targets
 
 Usage: jobc build [OPTIONS] [JOB]
@@ -130,7 +130,7 @@ Options:
   -h, --help
           Print help (see a summary with '-h')
 
-"#]]
+"]]
     );
     let version = folder.jobc(&["--version"]).exits(0).out;
     assert_eq!(version, format!("jobc {}\n", env!("CARGO_PKG_VERSION")));

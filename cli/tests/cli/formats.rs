@@ -17,7 +17,7 @@ fn text_is_for_people() {
     let run = wrong().jobc(&["check"]).exits(1);
     assert_data_eq!(
         run.err,
-        str![[r#"
+        str![[r"
 error[J0101]: unknown key `cpus` in `resources` of role `main`; write `cpu`
  --> job.yaml:8:17
   |
@@ -49,7 +49,7 @@ help: write `64MiB`
 for more about an error, run `jobc explain J0101`
 2 errors
 
-"#]]
+"]]
     );
     assert_eq!(run.out, "");
 }
@@ -59,11 +59,11 @@ fn short_is_a_line_each() {
     let run = wrong().jobc(&["check", "--format", "short"]).exits(1);
     assert_data_eq!(
         run.err,
-        str![[r#"
+        str![[r"
 job.yaml:8:17: error[J0101]: unknown key `cpus` in `resources` of role `main`; write `cpu`
 job.yaml:8:34: error[J0105]: `memory`: `64` has no unit
 
-"#]]
+"]]
     );
     assert_eq!(run.out, "");
 }
@@ -226,11 +226,11 @@ fn github_gets_a_command_each() {
     let run = wrong().jobc(&["check", "--format", "github"]).exits(1);
     assert_data_eq!(
         run.out.clone(),
-        str![[r#"
+        str![[r"
 ::error file=job.yaml,line=8,endLine=8,col=17,endColumn=21,title=J0101::unknown key `cpus` in `resources` of role `main`; write `cpu`%0Ahelp: write `cpu`
 ::error file=job.yaml,line=8,endLine=8,col=34,endColumn=36,title=J0105::`memory`: `64` has no unit%0Anote: write `64GiB` or `64MiB`%0Ahelp: write `64GiB`%0Ahelp: write `64MiB`
 
-"#]]
+"]]
     );
     for line in run.out.lines() {
         assert!(

@@ -169,7 +169,7 @@ fn names_and_texts_of_the_world_are_kept() {
     let run = folder.jobc(&["check", "训练 任务/任务.yaml"]).exits(1);
     assert_data_eq!(
         run.err,
-        str![[r#"
+        str![[r"
 error[J0101]: unknown key `mémoire` in `resources` of role `main`
  --> 训练 任务/任务.yaml:8:25
   |
@@ -181,7 +181,7 @@ error[J0101]: unknown key `mémoire` in `resources` of role `main`
 for more about an error, run `jobc explain J0101`
 1 error
 
-"#]]
+"]]
     );
 }
 

@@ -112,6 +112,8 @@ fn ssh_script(parts: &[&str], ssh: &SshPlan, role: &RolePlan) -> Text {
         Text::literal(format!("JOBC_SSH_PORT={} JOBC_SSH_USER={} JOBC_SSH_SELF=", ssh.port, ssh.user));
     text.push_reference(Reference::Host { role: role.name.clone(), index: None });
     text.push_str("\n");
-    parts.iter().for_each(|part| text.push_str(part));
+    for part in parts {
+        text.push_str(part);
+    }
     text
 }

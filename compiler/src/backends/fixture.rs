@@ -86,6 +86,6 @@ pub(crate) fn text(file: &File) -> String {
         Content::Text(text) => text.clone(),
         Content::Json(value) => serde_json::to_string_pretty(value).expect("JSON has string keys"),
         Content::Yaml(value) => crate::emit::to_yaml(value),
-        other => panic!("{}: {other:?}", file.path),
+        other @ Content::Dockerfile(_) => panic!("{}: {other:?}", file.path),
     }
 }

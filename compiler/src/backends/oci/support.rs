@@ -16,6 +16,11 @@ pub(super) fn support(capability: Capability, place: &Pointer, job: &JobPlan) ->
     let volume = place.segments().nth(1);
     let volume = volume.as_deref();
     match capability {
+        // Every sshd would listen on the one address that all tasks share.
+        C::Ssh if !has_own_addresses(job) => Support::None(
+            "all tasks share the host's address, on which one sshd only can listen; write `network: job`".to_owned(),
+        ),
+
         // A bundle starts one task once: order, time, repetition and number are matters of whoever starts it.
         C::Needs(_)
         | C::NeedsMin
@@ -110,4 +115,9 @@ fn provided(job: &JobPlan, name: Option<&str>, what: &str) -> Support {
             ))
         }
     }
+}
+
+/// Whether every task has an address of its own, or there is one task only.
+fn has_own_addresses(job: &JobPlan) -> bool {
+    job.network == Network::Job || job.totals.instances <= 1
 }

@@ -134,7 +134,8 @@ fn an_unknown_key_is_refused_everywhere_in_the_examples() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples");
     let mut checked = 0;
     for entry in std::fs::read_dir(folder).expect("the examples").flatten() {
-        let files: [(&str, fn(&str, &str) -> usize); 3] =
+        type Check = fn(&str, &str) -> usize;
+        let files: [(&str, Check); 3] =
             [("job.yaml", check_job), ("targets.yaml", check_targets), ("job.json", check_openpai)];
         for (file, check) in files {
             let path = entry.path().join(file);
