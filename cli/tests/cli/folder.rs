@@ -57,7 +57,7 @@ pub(crate) fn binary() -> &'static str {
 /// A command without anything of the environment that changes what is printed.
 pub(crate) fn command(program: &str) -> Command {
     let mut command = Command::new(program);
-    for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "JOBC_COLOR", "COLUMNS"] {
+    for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "JOBC_COLOR", "COLUMNS", "CI"] {
         command.env_remove(name);
     }
     command.env("LC_ALL", "C.UTF-8").stdin(Stdio::null());

@@ -33,7 +33,7 @@ impl Backend for OpenpaiBackend {
     }
 
     fn about(&self) -> &'static str {
-        "An OpenPAI protocol v2 job"
+        "an OpenPAI protocol v2 job"
     }
 
     fn support(&self, capability: Capability, job: &JobPlan) -> Support {

@@ -21,26 +21,32 @@ const FIRST: [&str; 12] = [
 /// Puts the keys that name a thing before those that describe it.
 ///
 /// What users name themselves (labels, data of a ConfigMap) is left in alphabetical order.
-pub(super) fn ordered(value: Value) -> Value {
+pub(super) fn ordered(mut value: Value) -> Value {
+    order(&mut value);
+    value
+}
+
+fn order(value: &mut Value) {
     match value {
-        Value::Object(map) => Value::Object(ordered_map(map)),
-        Value::Array(items) => Value::Array(items.into_iter().map(ordered).collect()),
-        other => other,
+        Value::Object(map) => order_map(map),
+        Value::Array(items) => items.iter_mut().for_each(order),
+        _ => {}
     }
 }
 
-fn ordered_map(map: Map<String, Value>) -> Map<String, Value> {
+fn order_map(map: &mut Map<String, Value>) {
     let rank = |key: &str| FIRST.iter().position(|first| *first == key).unwrap_or(FIRST.len());
-    let mut entries: Vec<(usize, String, Value)> =
-        map.into_iter().map(|(key, value)| (rank(&key), key, value)).collect();
-    // The sort is stable: keys that are not among the first keep their order.
-    entries.sort_by_key(|(rank, ..)| *rank);
-    let theirs =
-        |key: &str| matches!(key, "labels" | "annotations" | "data" | "matchLabels" | "nodeSelector");
-    entries
-        .into_iter()
-        .map(|(_, key, value)| if theirs(&key) { (key, value) } else { (key, ordered(value)) })
-        .collect()
+    // Most maps are in order already; to make one anew takes longer than to look.
+    if !map.keys().is_sorted_by_key(|key| rank(key)) {
+        let mut entries: Vec<(String, Value)> = std::mem::take(map).into_iter().collect();
+        entries.sort_by_key(|(key, _)| rank(key));
+        *map = entries.into_iter().collect();
+    }
+    for (key, value) in map {
+        if !matches!(key.as_str(), "labels" | "annotations" | "data" | "matchLabels" | "nodeSelector") {
+            order(value);
+        }
+    }
 }
 
 /// The first key of a value that another does not have; how an unknown field is found after it was read as a type.

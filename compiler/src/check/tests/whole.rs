@@ -99,13 +99,13 @@ fn the_examples_of_the_pages_hold() {
     let mut wrong = String::new();
     for (code, _) in Code::all().filter(|(code, _)| code.as_str().starts_with("J03")) {
         let example = blocks(code.page(), "Example");
-        let targets = example.get(1).map_or(TARGETS.to_owned(), |targets| format!("version: 1\n{targets}"));
-        let (_, found, _) = run(&whole(example[0]), &targets);
+        let targets = example.get(1).map_or(TARGETS, |targets| targets);
+        let (_, found, _) = run(&whole(example[0]), targets);
         // Beside the finding it shows, an example is a good job.
         if found.is_empty() || found.iter().any(|d| d.code != code) {
             let _ = write!(wrong, "{code}: the example gets\n{}", list(&found));
         }
-        let (_, found, planned) = run(&whole(blocks(code.page(), "Write instead")[0]), &targets);
+        let (_, found, planned) = run(&whole(blocks(code.page(), "Write instead")[0]), targets);
         if !planned || !found.is_empty() {
             let _ = write!(wrong, "{code}: what to write instead gets\n{}", list(&found));
         }
