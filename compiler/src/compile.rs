@@ -303,7 +303,7 @@ fn emit_job(job: JobPlan, lowered: Vec<Lowered>, spans: &SpanIndex, sources: &So
     let plan = Plan { version: 1, jobs: vec![job] };
     let own =
         |path: &str, text: String| Artifact { path: path.into(), mode: 0o644, bytes: text.into_bytes() };
-    let map = emit::to_json(&SourceMap::new(&maps, spans, sources));
+    let map = emit::to_json_rows(&SourceMap::new(&maps, spans, sources), 3);
     let mut artifacts = vec![own("plan.json", plan_json(&plan)), own("sourcemap.json", map)];
     artifacts.extend(files);
     let job = plan.jobs.into_iter().next().expect("the plan was made of one job");

@@ -4,5 +4,5 @@ pub mod dockerfile;
 mod json;
 mod yaml;
 
-pub use json::to_json;
+pub use json::{to_json, to_json_rows};
 pub use yaml::to_yaml;
