@@ -56,6 +56,12 @@ pub fn lower(
             sink.push(skipped(job, name, &aside));
             continue;
         }
+        if on_refusal == OnRefusal::Skip {
+            // Nobody asked for this target: what could go wrong there is worth knowing, and no more.
+            aside.for_each(|d| {
+                d.severity = if d.severity == Severity::Warning { Severity::Note } else { d.severity }
+            });
+        }
         let failed = aside.has_errors();
         sink.append(aside);
         if !failed {

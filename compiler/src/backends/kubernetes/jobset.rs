@@ -38,12 +38,13 @@ pub(super) fn jobset(
         }
         origins.append(own);
         let spec = job::spec(cluster, configs, role, &base.keys(["template", "spec"]), origins, sink);
-        replicated_jobs.push(ReplicatedJob {
+        let replicated = ReplicatedJob {
             name: role.name.clone(),
             replicas: 1,
             depends_on: depends_on(role),
             template: JobTemplate { spec },
-        });
+        };
+        replicated_jobs.push(serde_json::to_value(replicated).expect("a typed object is plain JSON"));
     }
     let success_policy = success_policy(cluster, origins);
     let failure_policy = failure_policy(cluster, origins);

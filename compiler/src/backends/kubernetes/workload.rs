@@ -23,7 +23,7 @@ pub(super) fn workload(cluster: &Cluster<'_>, configs: &Configs, sink: &mut Sink
         (Shape::Job | Shape::IndexedJob, _) => return None,
         (Shape::JobSet, _) => {
             let set = jobset::jobset(cluster, configs, &mut origins, sink);
-            ("JobSet", serde_json::to_value(set).ok()?)
+            ("JobSet", set.into_value())
         }
     };
     Some(Object { kind, name: cluster.job.name.clone(), value, origins: origins.into_list() })

@@ -3,6 +3,7 @@
 use k8s_openapi::api::batch::v1::JobSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Serialize;
+use serde_json::Value;
 
 /// A JobSet.
 #[derive(Serialize)]
@@ -16,6 +17,16 @@ pub(crate) struct JobSet {
     pub metadata: ObjectMeta,
     /// What it runs.
     pub spec: Spec,
+}
+
+impl JobSet {
+    /// The object as it is written.
+    pub(crate) fn into_value(mut self) -> Value {
+        let replicated_jobs = Value::Array(std::mem::take(&mut self.spec.replicated_jobs));
+        let mut value = serde_json::to_value(self).expect("a typed object is plain JSON");
+        value["spec"]["replicatedJobs"] = replicated_jobs;
+        value
+    }
 }
 
 /// What a JobSet runs.
@@ -34,8 +45,10 @@ pub(crate) struct Spec {
     /// What a failure restarts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure_policy: Option<FailurePolicy>,
-    /// The roles.
-    pub replicated_jobs: Vec<ReplicatedJob>,
+    /// The roles, [`ReplicatedJob`]s that are values already: thousands of typed ones beside their values would
+    /// double the memory. [`JobSet::into_value`] puts them in.
+    #[serde(skip)]
+    pub replicated_jobs: Vec<Value>,
 }
 
 /// When a JobSet has succeeded.
