@@ -28,9 +28,10 @@ class Check:
         self.name, self.unit = name, unit
         self.judged, self.refused, self.notes = 0, 0, {}
         parser = argparse.ArgumentParser(prog=name)
-        parser.add_argument("roots", nargs="*", type=Path, default=[REPOSITORY / "examples"],
+        parser.add_argument("roots", nargs="*", type=Path,
                             help="folders that hold built output; the examples when absent")
-        self.roots = parser.parse_args().roots
+        given = parser.parse_args().roots
+        self.roots, self.given = given or [REPOSITORY / "examples"], bool(given)
 
     def find(self, *pattern):
         """Every file below the roots that matches one of the patterns, in a stable order."""
@@ -68,13 +69,18 @@ class Check:
         sys.exit(1 if required() else SKIPPED)
 
     def end(self):
-        """Prints the closing line and leaves with the result; judging nothing is a failure."""
+        """Prints the closing line and leaves with the result.
+
+        The examples hold something for every check, so judging nothing there is a failure; a folder that somebody
+        names need not, and the check is skipped aloud.
+        """
         for text, times in sorted(self.notes.items()):
             print(f"{self.name}:   note: {text} ({times})")
         print(f"{self.name}: {self.judged} {self.unit} judged, {self.refused} refused")
         if self.judged == 0:
             print(f"{self.name}: nothing to judge below {', '.join(shown(root) for root in self.roots)}")
-        sys.exit(1 if self.refused or self.judged == 0 else 0)
+            sys.exit(SKIPPED if self.given else 1)
+        sys.exit(1 if self.refused else 0)
 
 
 def shown(path):
