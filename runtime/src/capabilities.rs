@@ -1,0 +1,1 @@
+//! Capabilities of the container's process: what config.json names, as the kernel's bit sets.

@@ -1,0 +1,1 @@
+//! The container's control group: version 1, version 2, or both side by side.

@@ -1,0 +1,1 @@
+//! Reads config.json, sees what it does not know, and refuses what it cannot keep.

@@ -1,0 +1,1 @@
+//! A container's life: created, running, stopped, deleted.

@@ -1,0 +1,1 @@
+//! Device nodes under /dev.

@@ -1,0 +1,1 @@
+//! A further process in a running container.

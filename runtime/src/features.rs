@@ -1,0 +1,1 @@
+//! What this runtime supports, as the OCI runtime specification's features structure.

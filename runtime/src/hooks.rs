@@ -1,0 +1,1 @@
+//! Hooks of every stage, with the container's state on their standard input.

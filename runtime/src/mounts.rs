@@ -1,0 +1,1 @@
+//! Mounts: config.json's list, as steps that go by descriptor.

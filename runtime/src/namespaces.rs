@@ -1,0 +1,1 @@
+//! Namespaces: which are new, which are joined.

@@ -1,0 +1,1 @@
+//! Turns a bundle into a list of operations, with every string and descriptor ready.

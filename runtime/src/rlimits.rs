@@ -1,0 +1,1 @@
+//! Resource limits of the process (getrlimit(2)).

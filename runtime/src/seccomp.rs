@@ -1,0 +1,1 @@
+//! The system-call filter: config.json's profile as a BPF program.

@@ -1,0 +1,1 @@
+//! Signals: passed on to the container, and waited for.

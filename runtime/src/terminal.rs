@@ -1,0 +1,1 @@
+//! The container's terminal: its pseudo-terminal, and the relay to ours.

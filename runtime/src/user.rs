@@ -1,0 +1,1 @@
+//! The process's user, groups, umask and home.
