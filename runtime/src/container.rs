@@ -6,6 +6,7 @@ use std::os::fd::OwnedFd;
 ///
 /// `prepare` reads all of it ahead: descriptors in here are given to the container's first process as they are.
 #[derive(Debug, Default)]
+#[allow(clippy::struct_excessive_bools)] // each is a switch of the command line
 pub struct Options {
     /// The container's name; its control group is `/jobc/<id>` where config.json names none.
     pub id: String,
