@@ -8,3 +8,5 @@ pub struct Program {
     /// `SECCOMP_FILTER_FLAG_*`.
     pub flags: u32,
 }
+/// Stand-in.
+pub fn compile(_p: &oci_spec::runtime::LinuxSeccomp) -> crate::Result<Program> { Ok(Program::default()) }

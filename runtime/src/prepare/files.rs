@@ -75,7 +75,7 @@ pub(super) fn list(
             steps.at(at, Operation::SetKernelParameter(path, value));
         }
     }
-    if let Some(score) = spec.process().as_ref().and_then(|process| *process.oom_score_adj()) {
+    if let Some(score) = spec.process().as_ref().and_then(|process| process.oom_score_adj()) {
         steps.at("/process/oomScoreAdj", Operation::SetOomScore(c_string(score.to_string(), "/process/oomScoreAdj")?));
     }
     if spec.root().as_ref().is_some_and(|root| root.readonly().unwrap_or(false)) {
@@ -131,7 +131,7 @@ fn mounts(
     let mut list = Vec::new();
     for (index, mount) in bundle.config.spec.mounts().iter().flatten().enumerate() {
         let at = format!("/mounts/{index}");
-        let words = MountOptions::of(mount).map_err(|error| error.at(format!("{at}/options")))?;
+        let words = MountOptions::of(mount, &at).map_err(|errors| first(errors, &at))?;
         let place = place(mount.destination(), &at)?;
         let kind = mount.typ().as_deref().unwrap_or(if words.bind.is_some() { "bind" } else { "none" });
         if words.bind.is_none() && matches!(kind, "cgroup" | "cgroup2") {
@@ -177,6 +177,11 @@ fn mounts(
         ));
     }
     Ok(list)
+}
+
+/// The first of several errors: all of them were told when the bundle was checked.
+fn first(errors: Vec<Error>, at: &str) -> Error {
+    errors.into_iter().next().unwrap_or_else(|| Error::new(Kind::Config, "the options cannot be kept").at(at))
 }
 
 /// The control groups as the container sees them: its own group as the root, or the same by a bind mount.
