@@ -33,6 +33,7 @@ pub mod root;
 pub mod rootfs;
 pub mod seccomp;
 pub mod signals;
+pub mod start;
 pub mod state;
 pub mod syscall;
 pub mod terminal;

@@ -152,8 +152,9 @@ pub struct Program {
     pub image: OwnedFd,
     /// Where it says why it could not execute the program: read to its end, empty when it could.
     pub failure: OwnedFd,
-    /// The other side of `failure`; the child has its own, so the parent lets go of this one.
-    pub failure_writer: OwnedFd,
+    /// The other side of `failure`. The child has its own, so the parent closes this one once the child has left the
+    /// shared memory, and then the end of `failure` is the program's start.
+    pub failure_writer: Option<OwnedFd>,
     /// The arguments, with the program's name first.
     pub arguments: Vec<CString>,
     /// The environment, `NAME=value`.
@@ -428,6 +429,7 @@ impl Shared {
 
     /// What the trampoline says: nothing when the user's program runs.
     fn program_failure(&mut self) -> Result<()> {
+        drop(self.launch.program.failure_writer.take());
         crate::trampoline::outcome(&self.launch.program.failure, &self.launch.program.arguments)
     }
 }
