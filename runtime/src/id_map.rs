@@ -5,11 +5,19 @@ use crate::error::Result;
 pub struct IdMaps {}
 impl IdMaps {
     /// Stand-in.
-    pub fn of(_spec: &oci_spec::runtime::Spec) -> Result<Self> { Ok(Self {}) }
+    pub fn of(_spec: &oci_spec::runtime::Spec) -> Result<Self> {
+        Ok(Self {})
+    }
     /// Stand-in.
-    pub fn single(&self) -> Option<(String, String)> { None }
+    pub fn single(&self) -> Option<(String, String)> {
+        None
+    }
     /// Stand-in.
-    pub fn write(&self, _pid: u32) -> Result<()> { Ok(()) }
+    pub fn write(&self, _pid: u32) -> Result<()> {
+        Ok(())
+    }
     /// Stand-in.
-    pub fn first(&self) -> (u32, u32) { (0, 0) }
+    pub fn first(&self) -> (u32, u32) {
+        (0, 0)
+    }
 }
