@@ -7,9 +7,12 @@
 mod subordinate;
 
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
-use oci_spec::runtime::{Linux, LinuxIdMapping};
+use oci_spec::runtime::{Linux, LinuxIdMapping, Spec};
+use rustix::process::{Gid, Uid};
 
+use crate::bundle::because;
 use crate::error::{Error, Kind, Result};
 
 /// The most extents a map can have (`UID_GID_MAP_MAX_EXTENTS`).
@@ -41,24 +44,30 @@ pub struct IdMaps {
 
 /// Who writes the maps.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Writer {
-    /// This process, into the files in /proc. `deny` to /proc/PID/setgroups comes before the groups where `setgroups` is false.
-    Itself {
-        /// Whether the container may change its list of groups.
-        setgroups: bool,
-    },
-    /// The two programs with the right to; see [`IdMap::arguments`].
-    Helpers {
-        /// The path of newuidmap.
-        users: PathBuf,
-        /// The path of newgidmap.
-        groups: PathBuf,
-    },
+enum Writer {
+    /// The container's first process, which knows no other ids than these two and gives up setgroups(2).
+    Child,
+    /// This process, which has the right to.
+    Parent,
+    /// newuidmap and newgidmap, which have the right to what root granted.
+    Helpers { users: PathBuf, groups: PathBuf },
 }
 
 impl IdMaps {
-    /// The maps of config.json; nothing if it has none.
-    pub fn of(linux: &Linux) -> Result<Option<Self>> {
+    /// The maps for the new user namespace of config.json.
+    ///
+    /// # Errors
+    ///
+    /// Besides what [`Self::read`] refuses: no maps, and maps that this user may not have written on this machine.
+    pub fn of(spec: &Spec) -> Result<Self> {
+        let maps = spec.linux().as_ref().map(Self::read).transpose()?.flatten();
+        let maps = maps.ok_or_else(|| missing("/linux/uidMappings"))?;
+        maps.writer(rustix::process::geteuid(), rustix::process::getegid())?;
+        Ok(maps)
+    }
+
+    /// Reads the maps of config.json and checks them by the kernel's rules; nothing if it has none.
+    pub fn read(linux: &Linux) -> Result<Option<Self>> {
         let users = linux.uid_mappings().as_deref().unwrap_or_default();
         let groups = linux.gid_mappings().as_deref().unwrap_or_default();
         match (users, groups) {
@@ -90,34 +99,95 @@ impl IdMaps {
         })
     }
 
-    /// Who can write these maps for a process of `uid` and `gid`, which is `privileged` if it has `CAP_SETUID` and
-    /// `CAP_SETGID` in the namespace above.
-    pub fn writer(&self, uid: u32, gid: u32, privileged: bool) -> Result<Writer> {
-        if privileged {
-            return Ok(Writer::Itself { setgroups: true });
-        }
-        let zero = |map: &IdMap| map.0.iter().any(|extent| extent.outside == 0);
-        if (uid != 0 && zero(&self.users)) || (gid != 0 && zero(&self.groups)) {
-            return Err(Error::new(
-                Kind::Unenforceable,
-                "only root can map the machine's id 0 into a container",
-            )
-            .at("/linux/uidMappings")
-            .help("map your own id, or a range that /etc/subuid grants you"));
-        }
-        if self.users.is_only(uid) && self.groups.is_only(gid) {
-            return Ok(Writer::Itself { setgroups: false });
-        }
-        match (program("newuidmap"), program("newgidmap")) {
-            (Some(users), Some(groups)) => Ok(Writer::Helpers { users, groups }),
-            _ => Err(Error::new(
-                Kind::Unenforceable,
-                "more ids than your own need newuidmap and newgidmap, which are not installed",
-            )
-            .at("/linux/uidMappings")
-            .help(format!("install the package `uidmap`, or map `{uid}` alone"))),
+    /// The lines of both maps, where the container's first process writes them itself.
+    pub fn single(&self) -> Option<(String, String)> {
+        let writer = self.writer(rustix::process::geteuid(), rustix::process::getegid());
+        (writer == Ok(Writer::Child)).then(|| (self.users.text(), self.groups.text()))
+    }
+
+    /// Whether setgroups(2) is denied in the namespace: to who maps only the own group, whoever writes the map.
+    pub fn groups_denied(&self) -> bool {
+        let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
+        !uid.is_root() && self.groups.is_only(gid.as_raw())
+    }
+
+    /// The user and group to become first in the namespace: 0 where it is mapped.
+    pub fn first(&self) -> (u32, u32) {
+        let first = |map: &IdMap| {
+            map.outside(0).map_or_else(|| map.0.first().map_or(0, |extent| extent.inside), |_| 0)
+        };
+        (first(&self.users), first(&self.groups))
+    }
+
+    /// Writes the maps of a process in its new user namespace, which waits for them.
+    pub fn write(&self, pid: u32) -> Result<()> {
+        match self.writer(rustix::process::geteuid(), rustix::process::getegid())? {
+            Writer::Helpers { users, groups } => {
+                run(&users, &self.users.arguments(pid), "/linux/uidMappings")?;
+                run(&groups, &self.groups.arguments(pid), "/linux/gidMappings")
+            }
+            Writer::Parent | Writer::Child => {
+                let write = |file: &str, map: &IdMap, place: &str| {
+                    std::fs::write(format!("/proc/{pid}/{file}"), map.text()).map_err(|error| {
+                        let message = format!("cannot map `{}`: {}", map.text().trim_end(), because(&error));
+                        Error::new(Kind::Machine, message).at(place)
+                    })
+                };
+                write("uid_map", &self.users, "/linux/uidMappings")?;
+                write("gid_map", &self.groups, "/linux/gidMappings")
+            }
         }
     }
+
+    /// Who can write these maps where `uid` and `gid` start the container.
+    fn writer(&self, uid: Uid, gid: Gid) -> Result<Writer> {
+        if uid.is_root() {
+            return Ok(Writer::Parent);
+        }
+        for (map, place) in [(&self.users, "/linux/uidMappings"), (&self.groups, "/linux/gidMappings")] {
+            if map.0.iter().any(|extent| extent.outside == 0) {
+                return Err(Error::new(
+                    Kind::Unenforceable,
+                    "only root can map the machine's id 0 into a container",
+                )
+                .at(place)
+                .help("map your own id, or a range that /etc/subuid and /etc/subgid grant you"));
+            }
+        }
+        if self.users.is_only(uid.as_raw()) && self.groups.is_only(gid.as_raw()) {
+            return Ok(Writer::Child);
+        }
+        if let (Some(users), Some(groups)) = (program("newuidmap"), program("newgidmap")) {
+            return Ok(Writer::Helpers { users, groups });
+        }
+        let message = "other ids than your own need newuidmap and newgidmap, which are not installed";
+        Err(Error::new(Kind::Unenforceable, message)
+            .at("/linux/uidMappings")
+            .help(format!("install the package `uidmap`, or map your id {} alone", uid.as_raw())))
+    }
+}
+
+/// Runs one of the two programs; what it says goes into the error.
+fn run(program: &Path, arguments: &[String], place: &str) -> Result<()> {
+    let name = program.file_name().unwrap_or_default().to_string_lossy();
+    let output = Command::new(program).args(arguments).stdin(Stdio::null()).output();
+    let output = output
+        .map_err(|error| Error::new(Kind::Machine, format!("cannot run {name}: {}", because(&error))))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let said = said.lines().next().unwrap_or("it does not say why");
+    Err(Error::new(Kind::Unenforceable, format!("the ids cannot be mapped: {said}"))
+        .at(place)
+        .help("map your own id, and ranges that /etc/subuid and /etc/subgid grant you"))
+}
+
+/// A user namespace without maps: in it every id is the overflow id, and nothing can be owned.
+pub(crate) fn missing(place: &str) -> Error {
+    Error::new(Kind::Config, "the container has a user namespace of its own and no ids in it")
+        .at(place)
+        .help("write `uidMappings` and `gidMappings`, or leave the user namespace out")
 }
 
 impl IdMap {
@@ -201,7 +271,7 @@ impl IdMap {
     }
 
     /// The arguments of newuidmap(1) or newgidmap(1) for a process.
-    pub fn arguments(&self, pid: u32) -> Vec<String> {
+    fn arguments(&self, pid: u32) -> Vec<String> {
         let numbers = self.0.iter().flat_map(|extent| [extent.inside, extent.outside, extent.length]);
         std::iter::once(pid).chain(numbers).map(|number| number.to_string()).collect()
     }

@@ -2,16 +2,18 @@
 
 use std::collections::HashSet;
 
+use linux_raw_sys::general as kernel;
 use oci_spec::runtime::{PosixRlimit, PosixRlimitType};
-use rustix::process::Resource;
 
 use crate::error::{Error, Kind, Result};
 
 /// One limit: what prlimit(2) takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limit {
-    /// Which resource.
-    pub resource: Resource,
+    /// Its name in config.json, such as `RLIMIT_NOFILE`.
+    pub name: &'static str,
+    /// Its number, `RLIMIT_*` of the kernel.
+    pub resource: u32,
     /// The limit that counts, in the resource's own unit; 18446744073709551615 is none (`RLIM_INFINITY`).
     pub soft: u64,
     /// How far the process itself may raise it.
@@ -28,12 +30,12 @@ pub fn of(limits: &[PosixRlimit]) -> Result<Vec<Limit>> {
     };
     let mut all = Vec::with_capacity(limits.len());
     for (index, limit) in limits.iter().enumerate() {
-        let name = limit.typ();
-        let new = Limit { resource: resource(name), soft: limit.soft(), hard: limit.hard() };
+        let (name, resource) = resource(limit.typ());
+        let new = Limit { name, resource, soft: limit.soft(), hard: limit.hard() };
         if new.soft > new.hard {
             return wrong(index, format!("the soft limit {} is above the hard limit {}", new.soft, new.hard));
         }
-        if !seen.insert(name.to_string()) {
+        if !seen.insert(resource) {
             return wrong(index, format!("`{name}` is limited twice"));
         }
         all.push(new);
@@ -41,24 +43,24 @@ pub fn of(limits: &[PosixRlimit]) -> Result<Vec<Limit>> {
     Ok(all)
 }
 
-fn resource(name: PosixRlimitType) -> Resource {
-    match name {
-        PosixRlimitType::RlimitCpu => Resource::Cpu,
-        PosixRlimitType::RlimitFsize => Resource::Fsize,
-        PosixRlimitType::RlimitData => Resource::Data,
-        PosixRlimitType::RlimitStack => Resource::Stack,
-        PosixRlimitType::RlimitCore => Resource::Core,
-        PosixRlimitType::RlimitRss => Resource::Rss,
-        PosixRlimitType::RlimitNproc => Resource::Nproc,
-        PosixRlimitType::RlimitNofile => Resource::Nofile,
-        PosixRlimitType::RlimitMemlock => Resource::Memlock,
-        PosixRlimitType::RlimitAs => Resource::As,
-        PosixRlimitType::RlimitLocks => Resource::Locks,
-        PosixRlimitType::RlimitSigpending => Resource::Sigpending,
-        PosixRlimitType::RlimitMsgqueue => Resource::Msgqueue,
-        PosixRlimitType::RlimitNice => Resource::Nice,
-        PosixRlimitType::RlimitRtprio => Resource::Rtprio,
-        PosixRlimitType::RlimitRttime => Resource::Rttime,
+fn resource(limit: PosixRlimitType) -> (&'static str, u32) {
+    match limit {
+        PosixRlimitType::RlimitCpu => ("RLIMIT_CPU", kernel::RLIMIT_CPU),
+        PosixRlimitType::RlimitFsize => ("RLIMIT_FSIZE", kernel::RLIMIT_FSIZE),
+        PosixRlimitType::RlimitData => ("RLIMIT_DATA", kernel::RLIMIT_DATA),
+        PosixRlimitType::RlimitStack => ("RLIMIT_STACK", kernel::RLIMIT_STACK),
+        PosixRlimitType::RlimitCore => ("RLIMIT_CORE", kernel::RLIMIT_CORE),
+        PosixRlimitType::RlimitRss => ("RLIMIT_RSS", kernel::RLIMIT_RSS),
+        PosixRlimitType::RlimitNproc => ("RLIMIT_NPROC", kernel::RLIMIT_NPROC),
+        PosixRlimitType::RlimitNofile => ("RLIMIT_NOFILE", kernel::RLIMIT_NOFILE),
+        PosixRlimitType::RlimitMemlock => ("RLIMIT_MEMLOCK", kernel::RLIMIT_MEMLOCK),
+        PosixRlimitType::RlimitAs => ("RLIMIT_AS", kernel::RLIMIT_AS),
+        PosixRlimitType::RlimitLocks => ("RLIMIT_LOCKS", kernel::RLIMIT_LOCKS),
+        PosixRlimitType::RlimitSigpending => ("RLIMIT_SIGPENDING", kernel::RLIMIT_SIGPENDING),
+        PosixRlimitType::RlimitMsgqueue => ("RLIMIT_MSGQUEUE", kernel::RLIMIT_MSGQUEUE),
+        PosixRlimitType::RlimitNice => ("RLIMIT_NICE", kernel::RLIMIT_NICE),
+        PosixRlimitType::RlimitRtprio => ("RLIMIT_RTPRIO", kernel::RLIMIT_RTPRIO),
+        PosixRlimitType::RlimitRttime => ("RLIMIT_RTTIME", kernel::RLIMIT_RTTIME),
     }
 }
 

@@ -14,7 +14,7 @@ fn check(users: &[[u32; 3]], groups: &[[u32; 3]]) -> String {
             .map(|[inside, outside, size]| json!({"containerID": inside, "hostID": outside, "size": size}))
             .collect()
     };
-    let said = match IdMaps::of(&linux(&list(users), &list(groups))) {
+    let said = match IdMaps::read(&linux(&list(users), &list(groups))) {
         Ok(None) => "no maps".to_owned(),
         Ok(Some(maps)) => format!("{:?} {:?}", maps.users.text(), maps.groups.text()),
         Err(error) => error.to_string(),
@@ -72,20 +72,40 @@ fn granted_ranges_stand_behind_the_user_s_own_id() {
 
 #[test]
 fn who_writes_the_maps() {
-    let single = IdMaps { users: IdMap::behind(1000, &[]), groups: IdMap::behind(1000, &[]) };
-    assert_eq!(single.writer(1000, 1000, true), Ok(Writer::Itself { setgroups: true }));
-    assert_eq!(single.writer(1000, 1000, false), Ok(Writer::Itself { setgroups: false }));
+    let maps = |id| IdMaps { users: IdMap::behind(id, &[]), groups: IdMap::behind(id, &[]) };
+    let writer = |maps: &IdMaps, id| maps.writer(Uid::from_raw(id), Gid::from_raw(id));
+    assert_eq!(writer(&maps(1000), 1000), Ok(Writer::Child));
+    assert_eq!(writer(&maps(1000), 0), Ok(Writer::Parent));
+    assert_eq!(writer(&maps(0), 0), Ok(Writer::Parent), "root may map itself");
+    assert_ne!(writer(&maps(1001), 1000), Ok(Writer::Child), "not its own id");
 
-    let foreign = IdMaps { users: IdMap::behind(1001, &[]), groups: IdMap::behind(1001, &[]) };
-    assert_ne!(foreign.writer(1000, 1000, false), Ok(Writer::Itself { setgroups: false }), "not its own id");
-
-    let root = IdMaps { users: IdMap::behind(0, &[]), groups: IdMap::behind(1000, &[]) };
-    let error = root.writer(1000, 1000, false).expect_err("root of the machine");
+    let root = IdMaps { users: IdMap::behind(1000, &[]), groups: IdMap::behind(0, &[]) };
+    let error = writer(&root, 1000).expect_err("root of the machine");
     assert_eq!(
         error.to_string(),
-        "config.json: /linux/uidMappings: only root can map the machine's id 0 into a container"
+        "config.json: /linux/gidMappings: only root can map the machine's id 0 into a container"
     );
-    assert_eq!(root.writer(0, 0, true), Ok(Writer::Itself { setgroups: true }), "root may");
+}
+
+#[test]
+fn the_first_ids_are_root_s_where_there_is_one() {
+    let map = |inside| IdMap(vec![Extent { inside, outside: 1000, length: 10 }]);
+    let first = |users, groups| IdMaps { users: map(users), groups: map(groups) }.first();
+    assert_eq!(first(0, 5), (0, 5));
+    assert_eq!(first(7, 0), (7, 0));
+}
+
+#[test]
+fn a_program_that_refuses_is_quoted() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("newuidmap");
+    std::fs::write(&path, "#!/bin/sh\necho \"newuidmap: $*: not allowed\" >&2\nexit 1\n").expect("a program");
+    std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("executable");
+    let error = run(&path, &IdMap::behind(5, &[]).arguments(42), "/linux/uidMappings").expect_err("refused");
+    assert_eq!(
+        error.to_string(),
+        "config.json: /linux/uidMappings: the ids cannot be mapped: newuidmap: 42 0 5 1: not allowed"
+    );
 }
 
 #[test]
