@@ -57,8 +57,8 @@ pub(super) fn list(steps: &mut Steps, spec: &Spec, options: &Options) -> Result<
     let mut groups_denied = false;
     let mut attended_maps = None;
     if let Some(maps) = id_maps {
+        groups_denied = maps.groups_denied();
         if let Some((uid, gid)) = maps.single() {
-            groups_denied = !rustix::process::geteuid().is_root();
             let files = IdMapFiles {
                 uid: c_string(uid, "/linux/uidMappings")?,
                 gid: c_string(gid, "/linux/gidMappings")?,

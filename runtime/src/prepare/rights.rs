@@ -9,6 +9,7 @@ use crate::capabilities::Sets;
 use crate::error::{Error, Kind, Result};
 use crate::operation::Operation;
 use crate::privileges::SetCapabilities;
+use crate::rlimits::Limit;
 use crate::seccomp::{self, Program as Filter};
 use crate::syscall::CapabilityBits;
 
@@ -25,7 +26,7 @@ pub(super) fn list(
     for (index, limit) in
         crate::rlimits::of(process.rlimits().as_deref().unwrap_or_default())?.into_iter().enumerate()
     {
-        let (name, resource, soft, hard) = limit;
+        let Limit { name, resource, soft, hard } = limit;
         steps.at(format!("/process/rlimits/{index}"), Operation::SetLimit { name, resource, soft, hard });
     }
     let linux = spec.linux().as_ref();

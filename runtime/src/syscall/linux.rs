@@ -252,7 +252,8 @@ impl Kernel for Linux {
         let header = [general::_LINUX_CAPABILITY_VERSION_3, 0];
         // struct __user_cap_data_struct, the low halves first.
         let low = |bits: u64| u32::try_from(bits & u64::from(u32::MAX)).unwrap_or_default();
-        let sets = [0, 32].map(|by| [bits.effective, bits.permitted, bits.inheritable].map(|set| low(set >> by)));
+        let sets =
+            [0, 32].map(|by| [bits.effective, bits.permitted, bits.inheritable].map(|set| low(set >> by)));
         call(general::__NR_capset, [address(&header), address(&sets), 0, 0, 0, 0]).map(drop)
     }
 
