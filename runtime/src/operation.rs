@@ -142,8 +142,13 @@ pub enum Operation {
     ChangeDirectory(CString),
     /// Wait for a byte on a descriptor: the start.
     Hold(Fd),
-    /// Mark every descriptor from this number on to be closed at the program's start.
-    CloseFrom(Fd),
+    /// Close every descriptor from a number on.
+    CloseFrom {
+        /// The first that is closed; those below are the program's.
+        first: Fd,
+        /// Those that are still needed, in order; the program's start closes them.
+        except: Vec<Fd>,
+    },
     /// Take signals as a fresh program does.
     DefaultSignals,
 }
@@ -272,10 +277,21 @@ impl Operation {
             }
             Self::ChangeDirectory(path) => namespaces::enter_directory(kernel, path),
             Self::Hold(fd) => child.report.hold(kernel, *fd),
-            Self::CloseFrom(first) => kernel.close_on_exec_from(*first),
+            Self::CloseFrom { first, except } => close_from(kernel, *first, except),
             Self::DefaultSignals => kernel.default_signals(),
         }
     }
+}
+
+fn close_from<K: Kernel>(kernel: &K, first: Fd, except: &[Fd]) -> Result<(), Errno> {
+    let mut next = first;
+    for &kept in except.iter().filter(|&&kept| kept >= first) {
+        if next < kept {
+            kernel.close_range(next, kept - 1)?;
+        }
+        next = kept + 1;
+    }
+    kernel.close_range(next, Fd::MAX)
 }
 
 impl Operation {
@@ -380,7 +396,7 @@ impl fmt::Display for Operation {
             Self::SetUmask(mask) => write!(f, "set the file mode mask to {mask:04o}"),
             Self::ChangeDirectory(path) => write!(f, "go to `{}`", text(path)),
             Self::Hold(_) => f.write_str("wait for the start"),
-            Self::CloseFrom(first) => write!(f, "close descriptors from {first} at the program's start"),
+            Self::CloseFrom { first, .. } => write!(f, "close descriptors from {first} on"),
             Self::DefaultSignals => f.write_str("take signals as a fresh program does"),
         }
     }

@@ -97,11 +97,13 @@ pub fn prepare(bundle: &Bundle, root: &Root, options: &mut Options, layout: Opti
     } else {
         steps.always(Operation::EndWithParent(false));
     }
+    // Before a hold: what other processes of a gang are told by the end of a pipe must not stay open in this one.
+    let first = 3 + i32::try_from(options.preserve_fds).unwrap_or(i32::MAX - 3);
+    steps.always(Operation::CloseFrom { first, except: Vec::new() });
     if let Some(hold) = &options.hold {
         steps.always(Operation::Hold(std::os::fd::AsRawFd::as_raw_fd(hold)));
     }
     list_hooks(&mut steps, bundle, options, "startContainer")?;
-    steps.always(Operation::CloseFrom(3 + i32::try_from(options.preserve_fds).unwrap_or(i32::MAX - 3)));
     steps.always(Operation::DefaultSignals);
     let mut descriptors = identity.descriptors;
     descriptors.extend(options.hold.take());

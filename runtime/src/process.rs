@@ -24,6 +24,7 @@ use crate::namespaces::Join;
 use crate::operation::{Child, Step};
 use crate::syscall::linux::Linux;
 use crate::syscall::{Fd, Kernel, raw};
+use crate::trampoline::Failure;
 
 /// Where the new process waits for its parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -429,8 +430,16 @@ impl Shared {
 
     /// What the trampoline says: nothing when the user's program runs.
     fn program_failure(&mut self) -> Result<()> {
-        drop(self.launch.program.failure_writer.take());
-        crate::trampoline::outcome(&self.launch.program.failure, &self.launch.program.arguments)
+        let program = &mut self.launch.program;
+        drop(program.failure_writer.take());
+        let mut report = [0; Failure::SIZE];
+        let read = rustix::io::retry_on_intr(|| rustix::io::read(&program.failure, &mut report))
+            .map_err(|errno| Error::machine("learn whether the program was started", errno))?;
+        if read < report.len() {
+            return Ok(());
+        }
+        let name = program.arguments.first().map(|name| name.to_string_lossy()).unwrap_or_default();
+        Err(Failure::of(report).error(&name))
     }
 }
 
@@ -471,6 +480,10 @@ extern "C" fn begin(data: *mut c_void) -> ! {
         index += 1;
     }
     report.step.store(index, Ordering::Release);
+    // The trampoline speaks through it; it is closed by the trampoline's own `execve`.
+    if let Some(writer) = &shared.launch.program.failure_writer {
+        let _ = Linux.keep_on_exec(writer.as_raw_fd());
+    }
     let arguments = [
         shared.launch.program.image.as_raw_fd() as usize,
         c"".as_ptr() as usize,

@@ -33,9 +33,19 @@ impl Prepared {
         let program = self.program;
         let image = trampoline::build(&program.candidates, program.filter.as_ref(), failure_writer.as_raw_fd())?;
         let mut steps = self.steps;
+        let mut needed = vec![image.as_raw_fd(), failure_writer.as_raw_fd()];
+        needed.extend(steps.iter().filter_map(|step| match &step.operation {
+            Operation::Hold(fd) => Some(*fd),
+            _ => None,
+        }));
+        needed.sort_unstable();
         for step in &mut steps {
-            if let Operation::JoinCgroups(joined) = &mut step.operation {
-                *joined = groups.joined.iter().map(std::os::fd::AsRawFd::as_raw_fd).collect();
+            match &mut step.operation {
+                Operation::JoinCgroups(joined) => {
+                    *joined = groups.joined.iter().map(std::os::fd::AsRawFd::as_raw_fd).collect();
+                }
+                Operation::CloseFrom { except, .. } => except.clone_from(&needed),
+                _ => {}
             }
         }
         let held = steps.iter().any(|step| matches!(step.operation, Operation::Hold(_)));

@@ -6,6 +6,7 @@
 
 use std::ffi::CStr;
 
+use linux_raw_sys::ptrace::sock_filter;
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
@@ -161,7 +162,7 @@ pub trait Kernel {
     /// capset(2).
     fn capset(&self, bits: CapabilityBits) -> Result<(), Errno>;
     /// seccomp(2) with `SECCOMP_SET_MODE_FILTER`.
-    fn seccomp(&self, flags: u32, instructions: &[[u8; 8]]) -> Result<(), Errno>;
+    fn seccomp(&self, flags: u32, instructions: &[sock_filter]) -> Result<(), Errno>;
     /// umask(2).
     fn umask(&self, mask: u32);
     /// prlimit64(2) of this process.
@@ -184,8 +185,10 @@ pub trait Kernel {
     fn dup_to(&self, fd: Fd, to: Fd) -> Result<(), Errno>;
     /// sendmsg(2) of bytes and one descriptor over a Unix socket (unix(7), `SCM_RIGHTS`).
     fn send_descriptor(&self, socket: Fd, bytes: &[u8], fd: Fd) -> Result<(), Errno>;
-    /// close_range(2) from a descriptor to the last with `CLOSE_RANGE_CLOEXEC`.
-    fn close_on_exec_from(&self, first: Fd) -> Result<(), Errno>;
+    /// close_range(2), both ends included.
+    fn close_range(&self, first: Fd, last: Fd) -> Result<(), Errno>;
+    /// fcntl(2) `F_SETFD` with no flags: the descriptor lives through one `execve`.
+    fn keep_on_exec(&self, fd: Fd) -> Result<(), Errno>;
     /// rt_sigaction(2) to the default for what is ignored, and rt_sigprocmask(2) with the empty set.
     fn default_signals(&self) -> Result<(), Errno>;
 }

@@ -4,6 +4,7 @@
 use std::ffi::CStr;
 use std::os::fd::{BorrowedFd, IntoRawFd as _, OwnedFd};
 
+use linux_raw_sys::ptrace::sock_filter;
 use linux_raw_sys::{general, ioctl, net, prctl};
 use rustix::fs::{AtFlags, Dev, FileType, Gid, Mode, OFlags, ResolveFlags, Uid};
 use rustix::io::Errno;
@@ -246,9 +247,9 @@ impl Kernel for Linux {
         call(general::__NR_capset, [address(&header), address(&sets), 0, 0, 0, 0]).map(drop)
     }
 
-    fn seccomp(&self, flags: u32, instructions: &[[u8; 8]]) -> Result<(), Errno> {
+    fn seccomp(&self, flags: u32, instructions: &[sock_filter]) -> Result<(), Errno> {
         #[repr(C)]
-        struct Program(u16, *const [u8; 8]);
+        struct Program(u16, *const sock_filter);
         let program = Program(u16::try_from(instructions.len()).map_err(|_| Errno::INVAL)?, instructions.as_ptr());
         const SECCOMP_SET_MODE_FILTER: usize = 1;
         let arguments = [SECCOMP_SET_MODE_FILTER, flags as usize, address(&program), 0, 0, 0];
@@ -322,9 +323,12 @@ impl Kernel for Linux {
         call(general::__NR_sendmsg, [of_fd(socket), address(&message), MSG_NOSIGNAL, 0, 0, 0]).map(drop)
     }
 
-    fn close_on_exec_from(&self, first: Fd) -> Result<(), Errno> {
-        const CLOSE_RANGE_CLOEXEC: usize = 4;
-        call(general::__NR_close_range, [of_fd(first), u32::MAX as usize, CLOSE_RANGE_CLOEXEC, 0, 0, 0]).map(drop)
+    fn close_range(&self, first: Fd, last: Fd) -> Result<(), Errno> {
+        call(general::__NR_close_range, [of_fd(first), of_fd(last), 0, 0, 0, 0]).map(drop)
+    }
+
+    fn keep_on_exec(&self, fd: Fd) -> Result<(), Errno> {
+        rustix::io::fcntl_setfd(lend(fd), rustix::io::FdFlags::empty())
     }
 
     fn default_signals(&self) -> Result<(), Errno> {
