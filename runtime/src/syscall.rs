@@ -15,6 +15,7 @@ use rustix::io::Errno;
 pub mod linux;
 pub(crate) mod raw;
 pub mod record;
+pub(crate) mod signals;
 
 /// A descriptor of the new process.
 pub type Fd = i32;
