@@ -26,6 +26,7 @@ pub mod mounts;
 pub mod namespaces;
 pub mod operation;
 pub mod prepare;
+pub mod privileges;
 pub mod process;
 pub mod rlimits;
 pub mod root;

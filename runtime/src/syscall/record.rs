@@ -1,0 +1,2 @@
+//! A double of the kernel that writes down every call.
+
