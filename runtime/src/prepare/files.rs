@@ -79,12 +79,6 @@ pub(super) fn list(
             steps.at(at, Operation::SetKernelParameter(path, value));
         }
     }
-    if let Some(score) = spec.process().as_ref().and_then(oci_spec::runtime::Process::oom_score_adj) {
-        steps.at(
-            "/process/oomScoreAdj",
-            Operation::SetOomScore(c_string(score.to_string(), "/process/oomScoreAdj")?),
-        );
-    }
     if spec.root().as_ref().is_some_and(|root| root.readonly().unwrap_or(false)) {
         steps.at("/root/readonly", Operation::ReadOnlyRoot);
     }
