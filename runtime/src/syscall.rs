@@ -12,6 +12,7 @@ use linux_raw_sys::ptrace::sock_filter;
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
+pub mod available;
 pub mod linux;
 pub(crate) mod raw;
 pub mod record;
