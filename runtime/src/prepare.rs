@@ -41,6 +41,8 @@ pub struct Prepared {
     pub program: Program,
     /// Descriptors that steps name.
     pub descriptors: Vec<std::os::fd::OwnedFd>,
+    /// Where the program's failure goes; to who makes the process unless given.
+    pub report: Option<std::os::fd::OwnedFd>,
 }
 
 /// The user's program, before its trampoline is made.
@@ -117,6 +119,7 @@ pub fn prepare(bundle: &Bundle, root: &Root, options: &mut Options, layout: Opti
         in_user_namespace: identity.in_user_namespace,
         program,
         descriptors,
+        report: options.report.take(),
     })
 }
 
