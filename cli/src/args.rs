@@ -58,6 +58,13 @@ pub(crate) enum Command {
     },
     /// Write a starter job
     Init(InitArgs),
+    /// Show what this machine can do for containers, and how to get what is missing
+    #[cfg(target_os = "linux")]
+    Doctor {
+        /// Carry out the steps of one try, in this process
+        #[arg(long, hide = true, value_name = "STEPS")]
+        probe: Option<String>,
+    },
     /// Print a shell's completion script
     Completions {
         /// The shell

@@ -11,6 +11,7 @@
 #![cfg(target_os = "linux")]
 
 pub mod bundle;
+pub mod c_list;
 pub mod capabilities;
 pub mod cgroup;
 pub mod config;

@@ -141,7 +141,8 @@ impl fmt::Display for IdMapFiles {
 /// Gives `/` and all mounts below it a propagation (`MS_*` bits, mount_namespaces(7)).
 pub(crate) fn set_propagation<K: Kernel>(kernel: &K, propagation: u64) -> Result<(), Errno> {
     let root = kernel.open(CWD, c"/", OFlags::PATH, Mode::empty(), ResolveFlags::empty())?;
-    let result = kernel.mount_setattr(root, true, MountAttributes { propagation, ..MountAttributes::default() });
+    let result =
+        kernel.mount_setattr(root, true, MountAttributes { propagation, ..MountAttributes::default() });
     kernel.close(root);
     result
 }

@@ -2,10 +2,18 @@
 use std::path::PathBuf;
 /// Stand-in.
 #[derive(Debug)]
-pub enum Root { /// f
- Folder(PathBuf), /// o
- Overlay { /// l
- lower: PathBuf, /// s
- upper_size: Option<u64>, /// o
- on: PathBuf, /// b
- binds: Vec<PathBuf> } }
+pub enum Root {
+    /// f
+    Folder(PathBuf),
+    /// o
+    Overlay {
+        /// l
+        lower: PathBuf,
+        /// s
+        upper_size: Option<u64>,
+        /// o
+        on: PathBuf,
+        /// b
+        binds: Vec<PathBuf>,
+    },
+}

@@ -11,4 +11,6 @@ pub struct Program {
     pub flags: u32,
 }
 /// Stand-in.
-pub fn compile(_p: &oci_spec::runtime::LinuxSeccomp) -> crate::Result<Program> { Ok(Program { instructions: vec![], flags: 0 }) }
+pub fn compile(_p: &oci_spec::runtime::LinuxSeccomp) -> crate::Result<Program> {
+    Ok(Program { instructions: vec![], flags: 0 })
+}

@@ -4,6 +4,7 @@ use std::os::fd::{AsRawFd as _, OwnedFd};
 
 use rustix::pipe::{PipeFlags, pipe_with};
 
+use crate::c_list::CList;
 use crate::error::{Error, Result};
 use crate::operation::Operation;
 use crate::prepare::Prepared;
@@ -31,11 +32,13 @@ impl Prepared {
         let (failure, failure_writer) =
             pipe_with(PipeFlags::CLOEXEC).map_err(|errno| Error::machine("make a pipe", errno))?;
         let program = self.program;
-        let image = trampoline::build(&program.candidates, program.filter.as_ref(), failure_writer.as_raw_fd())?;
+        let image =
+            trampoline::build(&program.candidates, program.filter.as_ref(), failure_writer.as_raw_fd())?;
         let mut steps = self.steps;
         let mut needed = vec![image.as_raw_fd(), failure_writer.as_raw_fd()];
         needed.extend(steps.iter().filter_map(|step| match &step.operation {
             Operation::Hold(fd) => Some(*fd),
+            Operation::Hook(hook) => Some(hook.state()),
             _ => None,
         }));
         needed.sort_unstable();
@@ -55,6 +58,7 @@ impl Prepared {
             steps,
             namespaces: self.namespaces,
             joined_before: self.joined_before,
+            hidden: self.hidden,
             cgroup: groups.born_in,
             attended: self.hooks || self.id_maps.is_some() || held,
             in_user_namespace: self.in_user_namespace,
@@ -62,8 +66,8 @@ impl Prepared {
                 image,
                 failure,
                 failure_writer: Some(failure_writer),
-                arguments: program.arguments,
-                environment: program.environment,
+                arguments: CList::new(program.arguments),
+                environment: CList::new(program.environment),
             },
             descriptors,
         };

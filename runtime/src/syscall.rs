@@ -6,10 +6,13 @@
 
 use std::ffi::CStr;
 
+use crate::hooks::inside::HookInside;
+
 use linux_raw_sys::ptrace::sock_filter;
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
+pub mod available;
 pub mod linux;
 pub(crate) mod raw;
 pub mod record;
@@ -20,6 +23,11 @@ pub type Fd = i32;
 
 /// The working directory, where a call takes a directory (openat(2)).
 pub const CWD: Fd = linux_raw_sys::general::AT_FDCWD;
+
+/// A descriptor as a system call's argument: sign-extended, as the kernel's int arguments are read.
+pub(crate) fn of_fd(fd: Fd) -> usize {
+    (fd as isize).cast_unsigned()
+}
 
 /// What fstat(2) says, as far as the runtime asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,7 +104,14 @@ pub enum Prctl {
 /// Errors are the kernel's error numbers. Paths are relative to the directory descriptor that stands before them.
 pub trait Kernel {
     /// openat2(2).
-    fn open(&self, directory: Fd, path: &CStr, flags: OFlags, mode: Mode, resolve: ResolveFlags) -> Result<Fd, Errno>;
+    fn open(
+        &self,
+        directory: Fd,
+        path: &CStr,
+        flags: OFlags,
+        mode: Mode,
+        resolve: ResolveFlags,
+    ) -> Result<Fd, Errno>;
     /// close(2).
     fn close(&self, fd: Fd);
     /// read(2); 0 bytes is the end.
@@ -189,9 +204,13 @@ pub trait Kernel {
     fn close_range(&self, first: Fd, last: Fd) -> Result<(), Errno>;
     /// fcntl(2) `F_SETFD` with no flags: the descriptor lives through one `execve`.
     fn keep_on_exec(&self, fd: Fd) -> Result<(), Errno>;
+    /// getpid(2).
+    fn getpid(&self) -> u32;
+    /// pwrite(2), all of the bytes in one call.
+    fn write_at(&self, fd: Fd, bytes: &[u8], offset: u64) -> Result<(), Errno>;
+    /// Makes a process that executes a hook with its state on descriptor 0, and waits for its end: its exit code, or
+    /// 128 and the signal's number. `ETIMEDOUT` where it was killed for taking too long.
+    fn run_hook(&self, hook: &HookInside) -> Result<u32, Errno>;
     /// rt_sigaction(2) to the default for what is ignored, and rt_sigprocmask(2) with the empty set.
     fn default_signals(&self) -> Result<(), Errno>;
 }
-
-#[cfg(test)]
-mod tests;

@@ -5,7 +5,9 @@ use std::os::fd::AsRawFd as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use linux_raw_sys::general::{MOUNT_ATTR_NOSUID, MOUNT_ATTR_RDONLY, MOUNT_ATTR_STRICTATIME, MS_PRIVATE, MS_SLAVE};
+use linux_raw_sys::general::{
+    MOUNT_ATTR_NOSUID, MOUNT_ATTR_RDONLY, MOUNT_ATTR_STRICTATIME, MS_PRIVATE, MS_SLAVE,
+};
 use oci_spec::runtime::{LinuxDevice, LinuxDeviceType, Spec};
 
 use super::identity::Identity;
@@ -13,6 +15,7 @@ use super::{Steps, c_string, list_hooks, parent_hooks};
 use crate::bundle::Bundle;
 use crate::cgroup::Layout;
 use crate::config::mount_options::{MountOptions, Propagation, Recursive};
+use crate::config::sysctl::{self, Parameter};
 use crate::container::Options;
 use crate::devices::{self, Node};
 use crate::error::{Error, Kind, Result};
@@ -34,7 +37,8 @@ pub(super) fn list(
 ) -> Result<()> {
     let spec = &bundle.config.spec;
     let linux = spec.linux().as_ref();
-    let root_propagation = linux.and_then(|linux| linux.rootfs_propagation().as_deref()).and_then(Propagation::of);
+    let root_propagation =
+        linux.and_then(|linux| linux.rootfs_propagation().as_deref()).and_then(Propagation::of);
     steps.always(Operation::SetPropagation(propagation(spec, root_propagation)));
     steps.at("/root/path", Operation::EnterRoot(enter(root)?));
     if let Root::Overlay { binds, .. } = root {
@@ -44,7 +48,8 @@ pub(super) fn list(
     }
 
     let mounts = mounts(bundle, layout, identity, options)?;
-    let brought = mounts.iter().find(|(_, operation)| place_of(operation).is_some_and(|place| place == c"dev"));
+    let brought =
+        mounts.iter().find(|(_, operation)| place_of(operation).is_some_and(|place| place == c"dev"));
     let machine_dev = brought.is_some_and(|(_, operation)| {
         matches!(operation, Operation::Mount(Mount { source: Source::Bind { .. }, .. }))
     });
@@ -65,18 +70,9 @@ pub(super) fn list(
     }
     list_hooks(steps, bundle, options, "createContainer")?;
     list_closed_paths(steps, spec)?;
-    if let Some(parameters) = linux.and_then(|linux| linux.sysctl().as_ref()) {
-        let mut parameters: Vec<_> = parameters.iter().collect();
-        parameters.sort();
-        for (name, value) in parameters {
-            let at = format!("/linux/sysctl/{name}");
-            let path = c_string(format!("sys/{}", name.replace('.', "/")), &at)?;
-            let value = c_string(value.as_str(), &at)?;
-            steps.at(at, Operation::SetKernelParameter(path, value));
-        }
-    }
-    if let Some(score) = spec.process().as_ref().and_then(|process| process.oom_score_adj()) {
-        steps.at("/process/oomScoreAdj", Operation::SetOomScore(c_string(score.to_string(), "/process/oomScoreAdj")?));
+    let parameters = linux.map(sysctl::of).transpose().map_err(|errors| first(errors, "/linux/sysctl"))?;
+    for Parameter { path, value, place } in parameters.unwrap_or_default() {
+        steps.at(place, Operation::SetKernelParameter(path, value));
     }
     if spec.root().as_ref().is_some_and(|root| root.readonly().unwrap_or(false)) {
         steps.at("/root/readonly", Operation::ReadOnlyRoot);
@@ -149,7 +145,8 @@ fn mounts(
             let last = if path.is_dir() { Last::Folder } else { Last::File };
             (Source::Bind { path: c_path(&path, &at)?, recursive: recursive == Recursive::Yes }, last)
         } else {
-            if place.path.as_c_str() == c"dev" && !parameters.iter().any(|(key, _)| key.as_c_str() == c"mode") {
+            if place.path.as_c_str() == c"dev" && !parameters.iter().any(|(key, _)| key.as_c_str() == c"mode")
+            {
                 // With tmpfs's own 1777 the kernel refuses to open bound nodes for writing (fs.protected_regular).
                 parameters.push((c"mode".to_owned(), Some(c"0755".to_owned())));
             }
@@ -315,8 +312,9 @@ fn closed(path: &str, at: &str) -> Result<Place> {
 }
 
 fn place(path: &Path, at: &str) -> Result<Place> {
-    Place::new(path)
-        .ok_or_else(|| Error::new(Kind::Config, "a NUL byte cannot stand in a path").at(at).help("remove `\\u0000`"))
+    Place::new(path).ok_or_else(|| {
+        Error::new(Kind::Config, "a NUL byte cannot stand in a path").at(at).help("remove `\\u0000`")
+    })
 }
 
 fn c_path(path: &Path, at: &str) -> Result<CString> {

@@ -6,9 +6,11 @@ use oci_spec::runtime::{Process, Spec};
 use super::identity::Identity;
 use super::{Steps, c_string};
 use crate::capabilities::Sets;
+use crate::config::scheduling;
 use crate::error::{Error, Kind, Result};
 use crate::operation::Operation;
 use crate::privileges::SetCapabilities;
+use crate::rlimits::Limit;
 use crate::seccomp::{self, Program as Filter};
 use crate::syscall::CapabilityBits;
 
@@ -16,12 +18,28 @@ use crate::syscall::CapabilityBits;
 const UMASK: u32 = 0o022;
 
 /// Lists the steps; returns the filter where the trampoline is to load it.
-pub(super) fn list(steps: &mut Steps, spec: &Spec, process: &Process, identity: &Identity) -> Result<Option<Filter>> {
-    for (index, limit) in crate::rlimits::of(process.rlimits().as_deref().unwrap_or_default())?.into_iter().enumerate() {
-        let (name, resource, soft, hard) = limit;
+pub(super) fn list(
+    steps: &mut Steps,
+    spec: &Spec,
+    process: &Process,
+    identity: &Identity,
+) -> Result<Option<Filter>> {
+    for (index, limit) in
+        crate::rlimits::of(process.rlimits().as_deref().unwrap_or_default())?.into_iter().enumerate()
+    {
+        let Limit { name, resource, soft, hard } = limit;
         steps.at(format!("/process/rlimits/{index}"), Operation::SetLimit { name, resource, soft, hard });
     }
+    if let Some(priority) = process.io_priority() {
+        steps.at("/process/ioPriority", Operation::SetIoPriority(scheduling::io_priority(*priority)?));
+    }
+    if let Some(scheduler) = process.scheduler() {
+        steps.at("/process/scheduler", Operation::SetScheduler(scheduling::scheduler(scheduler)?));
+    }
     let linux = spec.linux().as_ref();
+    if let Some(personality) = linux.and_then(|linux| linux.personality().as_ref()) {
+        steps.at("/linux/personality", Operation::SetPersonality(scheduling::personality(personality)?));
+    }
     let mut filter = linux.and_then(|linux| linux.seccomp().as_ref()).map(seccomp::compile).transpose()?;
     let no_new_privileges = process.no_new_privileges().unwrap_or(false);
     if !no_new_privileges && let Some(program) = filter.take() {
@@ -38,9 +56,12 @@ pub(super) fn list(steps: &mut Steps, spec: &Spec, process: &Process, identity: 
     let user = process.user();
     let groups = user.additional_gids().clone().unwrap_or_default();
     if identity.groups_denied && !groups.is_empty() {
-        return Err(Error::new(Kind::Unenforceable, "further groups cannot be set by a user who maps one id only")
-            .at("/process/user/additionalGids")
-            .help("have the administrator give you a range in /etc/subgid, or remove the groups"));
+        return Err(Error::new(
+            Kind::Unenforceable,
+            "further groups cannot be set by a user who maps one id only",
+        )
+        .at("/process/user/additionalGids")
+        .help("have the administrator give you a range in /etc/subgid, or remove the groups"));
     }
     let groups = if identity.groups_denied { None } else { Some(groups) };
     steps.at("/process/user", Operation::BecomeUser { uid: user.uid(), gid: user.gid(), groups });
