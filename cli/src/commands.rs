@@ -4,6 +4,8 @@ pub(crate) mod backends;
 pub(crate) mod build;
 pub(crate) mod check;
 pub(crate) mod completions;
+#[cfg(target_os = "linux")]
+pub(crate) mod doctor;
 pub(crate) mod explain;
 pub(crate) mod init;
 pub(crate) mod man;

@@ -50,6 +50,10 @@ fn main() -> ExitCode {
         Command::Explain { code } => commands::explain::run(code.as_deref()),
         Command::Backends { target } => commands::backends::run(target.as_deref(), &args),
         Command::Init(init) => commands::init::run(init),
+        #[cfg(target_os = "linux")]
+        Command::Doctor { probe: None } => commands::doctor::run(&args),
+        #[cfg(target_os = "linux")]
+        Command::Doctor { probe: Some(steps) } => commands::doctor::run_probe(steps),
         Command::Completions { shell } => commands::completions::run(*shell),
         Command::Man { command } => commands::man::run(command.as_deref()),
     };

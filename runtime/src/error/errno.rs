@@ -1,28 +1,45 @@
-//! The names of error numbers (errno(3)).
+//! Names of error numbers (errno(3)), which neither the standard library nor rustix tells.
 
 use rustix::io::Errno;
 
-/// The kernel's name of an error number, such as `ENOENT`.
+/// The name of an error number, such as `ENOENT`.
 pub(super) fn name(errno: Errno) -> Option<&'static str> {
-    let known = usize::try_from(errno.raw_os_error()).ok().and_then(|number| NAMES.get(number));
-    known.copied().filter(|name| !name.is_empty())
+    NAMES.iter().find(|(number, _)| *number == errno).map(|(_, name)| *name)
 }
 
-/// By number, as x86_64 and aarch64 have them (asm-generic/errno.h); 0, 41 and 58 name none.
+macro_rules! names {
+    ($($name:ident)*) => {
+        &[(Errno::TOOBIG, "E2BIG"), (Errno::ACCESS, "EACCES"), $((Errno::$name, concat!("E", stringify!($name)))),*]
+    };
+}
+
+/// Every error number of errno-base.h and errno.h.
 #[rustfmt::skip]
-const NAMES: [&str; 134] = [
-    "", "EPERM", "ENOENT", "ESRCH", "EINTR", "EIO", "ENXIO", "E2BIG", "ENOEXEC", "EBADF", "ECHILD", "EAGAIN",
-    "ENOMEM", "EACCES", "EFAULT", "ENOTBLK", "EBUSY", "EEXIST", "EXDEV", "ENODEV", "ENOTDIR", "EISDIR", "EINVAL",
-    "ENFILE", "EMFILE", "ENOTTY", "ETXTBSY", "EFBIG", "ENOSPC", "ESPIPE", "EROFS", "EMLINK", "EPIPE", "EDOM",
-    "ERANGE", "EDEADLK", "ENAMETOOLONG", "ENOLCK", "ENOSYS", "ENOTEMPTY", "ELOOP", "", "ENOMSG", "EIDRM", "ECHRNG",
-    "EL2NSYNC", "EL3HLT", "EL3RST", "ELNRNG", "EUNATCH", "ENOCSI", "EL2HLT", "EBADE", "EBADR", "EXFULL", "ENOANO",
-    "EBADRQC", "EBADSLT", "", "EBFONT", "ENOSTR", "ENODATA", "ETIME", "ENOSR", "ENONET", "ENOPKG", "EREMOTE",
-    "ENOLINK", "EADV", "ESRMNT", "ECOMM", "EPROTO", "EMULTIHOP", "EDOTDOT", "EBADMSG", "EOVERFLOW", "ENOTUNIQ",
-    "EBADFD", "EREMCHG", "ELIBACC", "ELIBBAD", "ELIBSCN", "ELIBMAX", "ELIBEXEC", "EILSEQ", "ERESTART", "ESTRPIPE",
-    "EUSERS", "ENOTSOCK", "EDESTADDRREQ", "EMSGSIZE", "EPROTOTYPE", "ENOPROTOOPT", "EPROTONOSUPPORT",
-    "ESOCKTNOSUPPORT", "EOPNOTSUPP", "EPFNOSUPPORT", "EAFNOSUPPORT", "EADDRINUSE", "EADDRNOTAVAIL", "ENETDOWN",
-    "ENETUNREACH", "ENETRESET", "ECONNABORTED", "ECONNRESET", "ENOBUFS", "EISCONN", "ENOTCONN", "ESHUTDOWN",
-    "ETOOMANYREFS", "ETIMEDOUT", "ECONNREFUSED", "EHOSTDOWN", "EHOSTUNREACH", "EALREADY", "EINPROGRESS", "ESTALE",
-    "EUCLEAN", "ENOTNAM", "ENAVAIL", "EISNAM", "EREMOTEIO", "EDQUOT", "ENOMEDIUM", "EMEDIUMTYPE", "ECANCELED",
-    "ENOKEY", "EKEYEXPIRED", "EKEYREVOKED", "EKEYREJECTED", "EOWNERDEAD", "ENOTRECOVERABLE", "ERFKILL", "EHWPOISON",
-];
+const NAMES: &[(Errno, &str)] = names! {
+    ADDRINUSE ADDRNOTAVAIL ADV AFNOSUPPORT AGAIN ALREADY BADE BADF BADFD BADMSG BADR BADRQC BADSLT BFONT BUSY
+    CANCELED CHILD CHRNG COMM CONNABORTED CONNREFUSED CONNRESET DEADLK DESTADDRREQ DOM DOTDOT DQUOT EXIST FAULT FBIG
+    HOSTDOWN HOSTUNREACH HWPOISON IDRM ILSEQ INPROGRESS INTR INVAL IO ISCONN ISDIR ISNAM KEYEXPIRED KEYREJECTED
+    KEYREVOKED L2HLT L2NSYNC L3HLT L3RST LIBACC LIBBAD LIBEXEC LIBMAX LIBSCN LNRNG LOOP MEDIUMTYPE MFILE MLINK MSGSIZE
+    MULTIHOP NAMETOOLONG NAVAIL NETDOWN NETRESET NETUNREACH NFILE NOANO NOBUFS NOCSI NODATA NODEV NOENT NOEXEC NOKEY
+    NOLCK NOLINK NOMEDIUM NOMEM NOMSG NONET NOPKG NOPROTOOPT NOSPC NOSR NOSTR NOSYS NOTBLK NOTCONN NOTDIR NOTEMPTY
+    NOTNAM NOTRECOVERABLE NOTSOCK NOTTY NOTUNIQ NXIO OPNOTSUPP OVERFLOW OWNERDEAD PERM PFNOSUPPORT PIPE PROTO
+    PROTONOSUPPORT PROTOTYPE RANGE REMCHG REMOTE REMOTEIO RESTART RFKILL ROFS SHUTDOWN SOCKTNOSUPPORT SPIPE SRCH SRMNT
+    STALE STRPIPE TIME TIMEDOUT TOOMANYREFS TXTBSY UCLEAN UNATCH USERS XDEV XFULL
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_number_has_its_name() {
+        // Linux leaves two out: those of EWOULDBLOCK and EDEADLOCK, which are EAGAIN and EDEADLK.
+        for number in (1..=133).filter(|number| ![41, 58].contains(number)) {
+            let name = name(Errno::from_raw_os_error(number));
+            assert!(name.is_some(), "{number} has a name");
+        }
+        assert_eq!(name(Errno::ACCESS), Some("EACCES"));
+        assert_eq!(name(Errno::AGAIN), Some("EAGAIN"));
+        assert_eq!(name(Errno::from_raw_os_error(41)), None);
+    }
+}
