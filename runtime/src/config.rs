@@ -6,6 +6,8 @@
 
 pub mod mount_options;
 pub mod read;
+pub mod scheduling;
+pub mod sysctl;
 
 pub use mount_options::MountOptions;
 

@@ -378,6 +378,7 @@ impl fmt::Display for Operation {
                 write!(f, "make every mount {} here", mounts::propagation_name(*propagation))
             }
             Self::EnterRoot(EnterRoot::Folder { path }) => write!(f, "take `{}` as the root", text(path)),
+            Self::EnterRoot(EnterRoot::Current) => f.write_str("take the container's root"),
             Self::EnterRoot(EnterRoot::Overlay { lower, size, .. }) => {
                 write!(f, "take `{}` under a tmpfs", text(lower))?;
                 if let Some(size) = size {

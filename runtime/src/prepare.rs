@@ -6,10 +6,13 @@
 
 mod files;
 mod identity;
+mod join;
 mod program;
 mod rights;
 
 use std::ffi::CString;
+
+pub use join::prepare_further;
 
 use crate::bundle::Bundle;
 use crate::cgroup::Layout;
@@ -35,6 +38,8 @@ pub struct Prepared {
     pub id_maps: Option<IdMaps>,
     /// Whether the parent runs hooks before the root is entered.
     pub hooks: bool,
+    /// Whether this process forbids others to look into it before the new one is made, rather than as a step.
+    pub hidden: bool,
     /// Whether the container is in a user namespace of its own.
     pub in_user_namespace: bool,
     /// What is executed.
@@ -119,6 +124,7 @@ pub fn prepare(
         joined_before: identity.joined_before,
         id_maps: identity.id_maps,
         hooks: parent_hooks(spec),
+        hidden: false,
         in_user_namespace: identity.in_user_namespace,
         program,
         descriptors,

@@ -23,10 +23,10 @@ use rustix::process::{WaitId, WaitIdOptions};
 
 use crate::c_list::CList;
 use crate::error::{Error, Kind, Result};
-use crate::namespaces::Join;
+use crate::namespaces::{Join, Namespace};
 use crate::operation::{Child, Step};
 use crate::syscall::linux::Linux;
-use crate::syscall::{Kernel as _, raw};
+use crate::syscall::{Kernel as _, Prctl, raw};
 use crate::trampoline::Failure;
 
 pub(crate) use hook::run_hook;
@@ -60,6 +60,8 @@ pub struct Launch {
     pub namespaces: u32,
     /// Namespaces that must be joined before the process is made: a user or pid namespace that is there.
     pub joined_before: Vec<Join>,
+    /// Whether this process becomes one that no other may look into, before it makes the new one.
+    pub hidden: bool,
     /// A version 2 control group to be born in.
     pub cgroup: Option<OwnedFd>,
     /// Whether the parent has anything to do between the process's making and its `execve`.
@@ -103,6 +105,17 @@ impl Process {
     ///
     /// What the step that failed says of itself, at its place in config.json.
     pub fn spawn(launch: Launch, parent: &mut dyn FnMut(Gate, u32) -> Result<()>) -> Result<Self> {
+        if launch.hidden {
+            Linux
+                .prctl(Prctl::NotDumpable)
+                .map_err(|errno| Error::machine("hide this process's memory", errno))?;
+        }
+        for join in launch.joined_before.iter().filter(|join| join.kind == Namespace::Time) {
+            // The kernel asks for a process that shares its memory with none; the new one would.
+            Linux
+                .setns(join.fd, join.kind.flag())
+                .map_err(|errno| Error::machine("join the time namespace", errno))?;
+        }
         let mut shared = Shared::new(launch)?;
         let masked = SignalsBlocked::new();
         let made = shared.make();
@@ -219,7 +232,8 @@ impl Exit {
 impl Shared {
     fn new(launch: Launch) -> Result<Box<Self>> {
         let stack = Stack::new()?;
-        let first_stack = if launch.joined_before.is_empty() { None } else { Some(Stack::new()?) };
+        let between = launch.joined_before.iter().any(|join| join.kind != Namespace::Time);
+        let first_stack = between.then(Stack::new).transpose()?;
         Ok(Box::new(Self {
             report: Report::new(),
             // SAFETY: a structure of integers; all zero means that nothing is asked for.
@@ -340,6 +354,7 @@ extern "C" fn join_and_make(data: *mut c_void) -> ! {
         .launch
         .joined_before
         .iter()
+        .filter(|join| join.kind != Namespace::Time)
         .try_for_each(|join| Linux.setns(join.fd, join.kind.flag()))
         // SAFETY: the second stack is the box's own too.
         .and_then(|()| unsafe { raw::clone3(&raw const shared.clone, begin, data) });

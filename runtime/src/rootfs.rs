@@ -146,6 +146,8 @@ pub enum EnterRoot {
         /// An absolute path of the machine.
         path: CString,
     },
+    /// The root that the process already has: that of a container it has joined.
+    Current,
     /// An overlay over a folder whose upper layer is a tmpfs that nobody else sees and that goes with the container.
     Overlay {
         /// The lower layer, an absolute path of the machine.
@@ -169,6 +171,7 @@ impl EnterRoot {
                 kernel.close(folder);
                 tree
             }
+            Self::Current => kernel.open(CWD, c"/", DIRECTORY, Mode::empty(), ResolveFlags::empty())?,
             Self::Overlay { lower, on, size } => {
                 let on = kernel.open(CWD, on, DIRECTORY, Mode::empty(), ResolveFlags::empty())?;
                 let tmpfs = kernel.fsopen(c"tmpfs")?;

@@ -58,6 +58,7 @@ impl Prepared {
             steps,
             namespaces: self.namespaces,
             joined_before: self.joined_before,
+            hidden: self.hidden,
             cgroup: groups.born_in,
             attended: self.hooks || self.id_maps.is_some() || held,
             in_user_namespace: self.in_user_namespace,

@@ -228,7 +228,8 @@ fn table_or_json() -> impl TypedValueParser<Value = FormatArg> {
 }
 
 fn parse_user(text: &str) -> Result<(u32, Option<u32>), String> {
-    let number = |text: &str| text.parse().map_err(|_| format!("`{text}` is not a number; write UID or UID:GID"));
+    let number =
+        |text: &str| text.parse().map_err(|_| format!("`{text}` is not a number; write UID or UID:GID"));
     match text.split_once(':') {
         Some((uid, gid)) => Ok((number(uid)?, Some(number(gid)?))),
         None => Ok((number(text)?, None)),

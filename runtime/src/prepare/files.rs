@@ -15,6 +15,7 @@ use super::{Steps, c_string, list_hooks, parent_hooks};
 use crate::bundle::Bundle;
 use crate::cgroup::Layout;
 use crate::config::mount_options::{MountOptions, Propagation, Recursive};
+use crate::config::sysctl::{self, Parameter};
 use crate::container::Options;
 use crate::devices::{self, Node};
 use crate::error::{Error, Kind, Result};
@@ -69,21 +70,9 @@ pub(super) fn list(
     }
     list_hooks(steps, bundle, options, "createContainer")?;
     list_closed_paths(steps, spec)?;
-    if let Some(parameters) = linux.and_then(|linux| linux.sysctl().as_ref()) {
-        let mut parameters: Vec<_> = parameters.iter().collect();
-        parameters.sort();
-        for (name, value) in parameters {
-            let at = format!("/linux/sysctl/{name}");
-            let path = c_string(format!("sys/{}", name.replace('.', "/")), &at)?;
-            let value = c_string(value.as_str(), &at)?;
-            steps.at(at, Operation::SetKernelParameter(path, value));
-        }
-    }
-    if let Some(score) = spec.process().as_ref().and_then(oci_spec::runtime::Process::oom_score_adj) {
-        steps.at(
-            "/process/oomScoreAdj",
-            Operation::SetOomScore(c_string(score.to_string(), "/process/oomScoreAdj")?),
-        );
+    let parameters = linux.map(sysctl::of).transpose().map_err(|errors| first(errors, "/linux/sysctl"))?;
+    for Parameter { path, value, place } in parameters.unwrap_or_default() {
+        steps.at(place, Operation::SetKernelParameter(path, value));
     }
     if spec.root().as_ref().is_some_and(|root| root.readonly().unwrap_or(false)) {
         steps.at("/root/readonly", Operation::ReadOnlyRoot);

@@ -74,17 +74,10 @@ pub(super) fn list(steps: &mut Steps, spec: &Spec, options: &Options) -> Result<
             attended_maps = Some(maps);
         }
     }
-    // Only now: who is not dumpable has no files of its own below /proc, and the maps could not be written.
-    steps.always(Operation::NotDumpable);
     if !options.without_cgroup {
         steps.at("/linux/cgroupsPath", Operation::JoinCgroups(Vec::new()));
     }
 
-    let (joined_before, joined_inside): (Vec<Join>, Vec<Join>) =
-        joins.into_iter().partition(|join| matches!(join.kind, Namespace::User | Namespace::Pid));
-    for join in joined_inside {
-        steps.at("/linux/namespaces", Operation::Join(join));
-    }
     // These two take effect from inside: the control group must be joined first, and the clock changes at execve.
     let inside: u32 =
         new.iter().map(|kind| kind.flag()).filter(|flag| flag & (CLONE_NEWCGROUP | CLONE_NEWTIME) != 0).sum();
@@ -97,6 +90,20 @@ pub(super) fn list(steps: &mut Steps, spec: &Spec, options: &Options) -> Result<
         linux.and_then(|linux| linux.time_offsets().as_ref()).filter(|offsets| !offsets.is_empty())
     {
         steps.at("/linux/timeOffsets", Operation::SetClocks(clocks(offsets)?));
+    }
+    if let Some(score) = spec.process().as_ref().and_then(oci_spec::runtime::Process::oom_score_adj) {
+        steps.at(
+            "/process/oomScoreAdj",
+            Operation::SetOomScore(c_string(score.to_string(), "/process/oomScoreAdj")?),
+        );
+    }
+    // Only now: who is not dumpable has no files of its own below /proc, which the steps before write.
+    steps.always(Operation::NotDumpable);
+    let (joined_before, joined_inside): (Vec<Join>, Vec<Join>) = joins
+        .into_iter()
+        .partition(|join| matches!(join.kind, Namespace::User | Namespace::Pid | Namespace::Time));
+    for join in joined_inside {
+        steps.at("/linux/namespaces", Operation::Join(join));
     }
     steps.always(Operation::NewSession);
     if !options.keep_keyring {

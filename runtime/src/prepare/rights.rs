@@ -6,6 +6,7 @@ use oci_spec::runtime::{Process, Spec};
 use super::identity::Identity;
 use super::{Steps, c_string};
 use crate::capabilities::Sets;
+use crate::config::scheduling;
 use crate::error::{Error, Kind, Result};
 use crate::operation::Operation;
 use crate::privileges::SetCapabilities;
@@ -29,7 +30,16 @@ pub(super) fn list(
         let Limit { name, resource, soft, hard } = limit;
         steps.at(format!("/process/rlimits/{index}"), Operation::SetLimit { name, resource, soft, hard });
     }
+    if let Some(priority) = process.io_priority() {
+        steps.at("/process/ioPriority", Operation::SetIoPriority(scheduling::io_priority(*priority)?));
+    }
+    if let Some(scheduler) = process.scheduler() {
+        steps.at("/process/scheduler", Operation::SetScheduler(scheduling::scheduler(scheduler)?));
+    }
     let linux = spec.linux().as_ref();
+    if let Some(personality) = linux.and_then(|linux| linux.personality().as_ref()) {
+        steps.at("/linux/personality", Operation::SetPersonality(scheduling::personality(personality)?));
+    }
     let mut filter = linux.and_then(|linux| linux.seccomp().as_ref()).map(seccomp::compile).transpose()?;
     let no_new_privileges = process.no_new_privileges().unwrap_or(false);
     if !no_new_privileges && let Some(program) = filter.take() {
