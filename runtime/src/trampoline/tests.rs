@@ -116,7 +116,7 @@ fn all_but(action: u32, allowed: &[u32]) -> Program {
         instructions.push(sock_filter { code: RET, jt: 0, jf: 0, k: SECCOMP_RET_ALLOW });
     }
     instructions.push(sock_filter { code: RET, jt: 0, jf: 0, k: action });
-    Program { instructions, flags: 0 }
+    Program { instructions, flags: 0, unknown: vec![] }
 }
 
 #[test]
@@ -212,7 +212,7 @@ fn a_profile_that_refuses_everything_ends_in_a_trap_not_in_a_loop() {
 
 #[test]
 fn a_refused_filter_is_reported_and_the_program_is_not_run() {
-    let broken = Program { instructions: vec![], flags: 0 };
+    let broken = Program { instructions: vec![], flags: 0, unknown: vec![] };
     let outcome = run(&Case { candidates: &["/bin/true"], filter: Some(broken), ..Case::default() });
     assert_eq!((outcome.status.code(), outcome.report), (Some(125), Some(Failure::Filter(Errno::INVAL))));
     if rustix::process::getuid().is_root() {
