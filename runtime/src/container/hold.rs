@@ -25,7 +25,8 @@ pub fn make(folder: &OwnedFd) -> Result<(OwnedFd, OwnedFd)> {
         rustix::fs::mknodat(folder, name, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)?;
         rustix::fs::openat(folder, name, OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
     };
-    let make = |name: &str| make(name).map_err(|errno| Error::machine(format!("make the fifo `{name}`"), errno));
+    let make =
+        |name: &str| make(name).map_err(|errno| Error::machine(format!("make the fifo `{name}`"), errno));
     Ok((make(START)?, make(OUTCOME)?))
 }
 

@@ -80,9 +80,11 @@ impl Begun {
 
     /// Makes the container from a bundle, as far as `then` says. Nothing is left of it where that fails.
     pub fn make(mut self, bundle: &Bundle, request: Request, then: Then) -> Result<Made> {
-        let container = self.container.as_mut().ok_or_else(|| Error::new(Kind::State, "the container is made"))?;
+        let container =
+            self.container.as_mut().ok_or_else(|| Error::new(Kind::State, "the container is made"))?;
         let (process, terminal) = container.make(bundle, request, then)?;
-        let container = self.container.take().ok_or_else(|| Error::new(Kind::State, "the container is made"))?;
+        let container =
+            self.container.take().ok_or_else(|| Error::new(Kind::State, "the container is made"))?;
         Ok(Made { container, process, terminal })
     }
 }
@@ -107,7 +109,8 @@ impl Container {
             options.hold = Some(start);
             options.report = Some(outcome);
         }
-        let path = bundle.config.spec.root().as_ref().map_or(Path::new("rootfs"), |root| root.path().as_path());
+        let path =
+            bundle.config.spec.root().as_ref().map_or(Path::new("rootfs"), |root| root.path().as_path());
         let root = Root::Folder(root.map_or_else(|| bundle.dir.join(path), PathBuf::from));
         self.record.bundle.clone_from(&bundle.dir);
         self.entry.write_file("config.json", &bundle.text)?;
@@ -134,9 +137,11 @@ fn open_terminal(
     let process = bundle.config.spec.process().as_ref();
     let wanted = process.is_some_and(|process| process.terminal().unwrap_or(false));
     match console_socket {
-        Some(_) if !wanted => Err(Error::new(Kind::Config, "a console socket is given, and no terminal is asked for")
-            .at("/process/terminal")
-            .help("set it to true, or leave `--console-socket` out")),
+        Some(_) if !wanted => {
+            Err(Error::new(Kind::Config, "a console socket is given, and no terminal is asked for")
+                .at("/process/terminal")
+                .help("set it to true, or leave `--console-socket` out"))
+        }
         Some(path) => {
             options.console = Some(socket::connect(path)?);
             Ok(None)

@@ -34,7 +34,9 @@ pub fn wait(process: &Process, signals: &Signals, relay: Option<&mut Relay>, man
     let mut passing = Passing { process, manner, asked: Vec::new(), ended_by: None };
     loop {
         let ready = look(process, signals, relay.as_deref_mut())?;
-        while ready.signal && let Some(signal) = signals.next() {
+        while ready.signal
+            && let Some(signal) = signals.next()
+        {
             match &relay {
                 Some(relay) if signal == Signal::WINCH => relay.resize(),
                 _ => passing.pass(signal)?,
