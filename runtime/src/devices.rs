@@ -11,7 +11,7 @@ use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
 use crate::operation::Child;
-use crate::rootfs::{INSIDE, Last, Place};
+use crate::rootfs::{Last, Place};
 use crate::syscall::{CWD, Kernel, MountAttributes};
 
 /// A device node of the container.
@@ -55,13 +55,12 @@ impl Node {
 
     fn make<K: Kernel>(&self, child: &mut Child<'_, K>) -> Result<(), Errno> {
         let kernel = child.kernel;
-        let (folder, name) = self.place.parent().ok_or(Errno::ISDIR)?;
-        let folder = folder.make(kernel, child.root, Last::Folder)?;
-        let made = kernel.mknod(folder, &name, self.mode, self.device);
+        let (folder, name) = child.parent(&self.place)?;
+        let made = kernel.mknod(folder, name, self.mode, self.device);
         if made == Err(Errno::EXIST) {
             // A mount of config.json brought the same device along.
             let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-            let there = kernel.open(folder, &name, OFlags::PATH | OFlags::NOFOLLOW, Mode::empty(), resolve)?;
+            let there = kernel.open(folder, name, OFlags::PATH | OFlags::NOFOLLOW, Mode::empty(), resolve)?;
             let status = kernel.stat(there)?;
             kernel.close(there);
             if status.mode & TYPE != self.mode & TYPE || status.device != self.device {
@@ -70,16 +69,16 @@ impl Node {
         } else {
             made?;
             if (self.uid, self.gid) != (0, 0) {
-                kernel.chown(folder, &name, self.uid, self.gid)?;
+                kernel.chown(folder, name, self.uid, self.gid)?;
             }
         }
-        kernel.close(folder);
         Ok(())
     }
 
     fn bind<K: Kernel>(&self, child: &mut Child<'_, K>) -> Result<(), Errno> {
         let kernel = child.kernel;
-        let source = kernel.open(CWD, &self.source, OFlags::PATH, Mode::empty(), ResolveFlags::NO_MAGICLINKS)?;
+        let source =
+            kernel.open(CWD, &self.source, OFlags::PATH, Mode::empty(), ResolveFlags::NO_MAGICLINKS)?;
         let status = kernel.stat(source)?;
         if status.mode & TYPE != self.mode & TYPE || status.device != self.device {
             return Err(Errno::NXIO);
@@ -87,7 +86,11 @@ impl Node {
         let tree = kernel.clone_tree(source, c"", false)?;
         kernel.close(source);
         let attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC;
-        kernel.mount_setattr(tree, false, MountAttributes { set: attributes.into(), ..MountAttributes::default() })?;
+        kernel.mount_setattr(
+            tree,
+            false,
+            MountAttributes { set: attributes.into(), ..MountAttributes::default() },
+        )?;
         let target = self.place.make(kernel, child.root, Last::File)?;
         kernel.attach(tree, target)?;
         kernel.close(target);
@@ -115,9 +118,7 @@ impl fmt::Display for Node {
 /// Makes a symbolic link; one that stands there already, from the image's own /dev, is left.
 pub(crate) fn link<K: Kernel>(target: &CStr, place: &Place, child: &mut Child<'_, K>) -> Result<(), Errno> {
     let kernel = child.kernel;
-    let (folder, name) = place.parent().ok_or(Errno::ISDIR)?;
-    let folder = kernel.open(child.root, &folder.path, OFlags::PATH | OFlags::DIRECTORY, Mode::empty(), INSIDE)?;
-    let made = kernel.symlink(target, folder, &name);
-    kernel.close(folder);
+    let (folder, name) = child.parent(place)?;
+    let made = kernel.symlink(target, folder, name);
     if made == Err(Errno::EXIST) { Ok(()) } else { made }
 }

@@ -11,6 +11,7 @@
 #![cfg(target_os = "linux")]
 
 pub mod bundle;
+pub mod c_list;
 pub mod capabilities;
 pub mod cgroup;
 pub mod config;
@@ -31,6 +32,7 @@ pub mod process;
 pub mod rlimits;
 pub mod root;
 pub mod rootfs;
+pub mod rootless;
 pub mod seccomp;
 pub mod signals;
 pub mod start;

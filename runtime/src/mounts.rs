@@ -4,13 +4,14 @@
 //! target that was resolved inside the root. So no path is looked up twice, and none is looked up in between.
 
 pub mod cgroups;
+mod copy_up;
 
 use std::ffi::{CStr, CString};
 use std::fmt;
 
 use linux_raw_sys::general::{
-    MOUNT_ATTR_NODEV, MOUNT_ATTR_NOEXEC, MOUNT_ATTR_NOSUID, MOUNT_ATTR_RDONLY, MS_PRIVATE, MS_SHARED, MS_SLAVE,
-    MS_UNBINDABLE,
+    MOUNT_ATTR_NODEV, MOUNT_ATTR_NOEXEC, MOUNT_ATTR_NOSUID, MOUNT_ATTR_RDONLY, MS_PRIVATE, MS_SHARED,
+    MS_SLAVE, MS_UNBINDABLE,
 };
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
@@ -78,9 +79,13 @@ impl Mount {
             kernel.mount_setattr(mount, false, self.attributes)?;
         }
         let target = self.place.make(kernel, child.root, self.last)?;
+        if let Source::New { copy_up: true, .. } = self.source {
+            copy_up::folder(kernel, target, mount)?;
+        }
         kernel.attach(mount, target)?;
         for change in &self.propagation {
-            let attributes = MountAttributes { propagation: change.flag.into(), ..MountAttributes::default() };
+            let attributes =
+                MountAttributes { propagation: change.flag.into(), ..MountAttributes::default() };
             kernel.mount_setattr(mount, change.recursive == Recursive::Yes, attributes)?;
         }
         kernel.close(target);
@@ -127,7 +132,9 @@ impl fmt::Display for Mount {
         if let Source::New { parameters, .. } = &self.source {
             words.extend(parameters.iter().map(|(key, value)| {
                 let key = key.to_string_lossy();
-                value.as_ref().map_or_else(|| key.to_string(), |value| format!("{key}={}", value.to_string_lossy()))
+                value
+                    .as_ref()
+                    .map_or_else(|| key.to_string(), |value| format!("{key}={}", value.to_string_lossy()))
             }));
         }
         words.extend(self.propagation.iter().map(|change| propagation_name(change.flag.into()).to_owned()));

@@ -10,13 +10,13 @@ use std::fmt;
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
-use crate::privileges::{self, SetCapabilities};
 use crate::devices::{self, Node};
 use crate::error::{Error, Kind};
 use crate::hooks::inside::HookInside;
 use crate::mounts::cgroups::MountCgroups;
 use crate::mounts::{self, Mount};
 use crate::namespaces::{self, IdMapFiles, Join};
+use crate::privileges::{self, SetCapabilities};
 use crate::process::Gate;
 use crate::rootfs::{self, EnterRoot, Place};
 use crate::syscall::{CWD, Fd, Kernel, MountAttributes, Prctl};
@@ -161,6 +161,8 @@ pub struct Child<'a, K> {
     pub root: Fd,
     /// /proc of the machine, opened when first needed.
     pub proc: Option<Fd>,
+    /// The container's /dev, opened for the first node that is made there.
+    pub dev: Option<Fd>,
     /// The first cover of a masked folder.
     pub empty_folder: Option<Fd>,
     /// The container's null device, seen to be one.
@@ -174,7 +176,16 @@ pub struct Child<'a, K> {
 impl<'a, K: Kernel> Child<'a, K> {
     /// A child that has done nothing yet.
     pub fn new(kernel: &'a K, report: &'a crate::process::Report, in_user_namespace: bool) -> Self {
-        Self { kernel, root: CWD, proc: None, empty_folder: None, null: None, in_user_namespace, report }
+        Self {
+            kernel,
+            root: CWD,
+            proc: None,
+            dev: None,
+            empty_folder: None,
+            null: None,
+            in_user_namespace,
+            report,
+        }
     }
 
     /// The machine's /proc, which must be a procfs and nothing mounted over it.
@@ -192,13 +203,33 @@ impl<'a, K: Kernel> Child<'a, K> {
         Ok(proc)
     }
 
+    /// The folder that a place stands in, made where it is missing, and the place's last name.
+    ///
+    /// The descriptor is closed with all others, at the program's start: most places share their folder, /dev.
+    pub fn parent<'p>(&mut self, place: &'p Place) -> Result<(Fd, &'p std::ffi::CStr), Errno> {
+        if let (Some(dev), Some(name)) = (self.dev, place.name_in(c"dev")) {
+            return Ok((dev, name));
+        }
+        let (folder, name) = place.make_parent(self.kernel, self.root)?;
+        if place.name_in(c"dev").is_some() {
+            self.dev = Some(folder);
+        }
+        Ok((folder, name))
+    }
+
     /// The container's /dev/null, which must be the null device (CVE-2025-31133).
     pub fn null_device(&mut self) -> Result<Fd, Errno> {
         if let Some(null) = self.null {
             return Ok(null);
         }
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-        let null = self.kernel.open(self.root, c"dev/null", OFlags::PATH | OFlags::NOFOLLOW, Mode::empty(), resolve)?;
+        let null = self.kernel.open(
+            self.root,
+            c"dev/null",
+            OFlags::PATH | OFlags::NOFOLLOW,
+            Mode::empty(),
+            resolve,
+        )?;
         if !self.kernel.stat(null)?.is_character_device(1, 3) {
             return Err(Errno::NXIO);
         }
@@ -266,7 +297,9 @@ impl Operation {
             Self::SetIoPriority(value) => kernel.ioprio_set(*value),
             Self::NoNewPrivileges => kernel.prctl(Prctl::NoNewPrivileges),
             Self::LoadFilter(program) => kernel.seccomp(program.flags, &program.instructions),
-            Self::BecomeUser { uid, gid, groups } => privileges::become_user(kernel, *uid, *gid, groups.as_deref()),
+            Self::BecomeUser { uid, gid, groups } => {
+                privileges::become_user(kernel, *uid, *gid, groups.as_deref())
+            }
             Self::SetCapabilities(sets) => sets.carry_out(kernel),
             Self::DropBounding(dropped) => {
                 dropped.iter().try_for_each(|&capability| kernel.prctl(Prctl::DropBounding(capability)))
@@ -296,7 +329,12 @@ fn close_from<K: Kernel>(kernel: &K, first: Fd, except: &[Fd]) -> Result<(), Err
 
 impl Operation {
     /// What it means that the kernel refused this step: in words, with what to do where there is something to do.
-    pub fn explain(&self, errno: Errno) -> Error {
+    ///
+    /// `detail` is what the step added to the error number: a hook's exit code.
+    pub fn explain(&self, errno: Errno, detail: u32) -> Error {
+        if let Self::Hook(hook) = self {
+            return hook.explain(errno, detail);
+        }
         let error = Error::machine(self, errno);
         match (self, errno) {
             (_, Errno::CANCELED) => Error::new(Kind::State, "the start was given up"),
@@ -309,15 +347,21 @@ impl Operation {
             (Self::Mount(Mount { source: mounts::Source::Bind { path, .. }, .. }), Errno::NOENT) => {
                 error.help(format!("make `{}`, or remove the mount", path.to_string_lossy()))
             }
-            (Self::Mount(mount), Errno::LOOP) if mount.place.no_links => {
-                error.help("the image has a symbolic link there, and what is mounted on it would not be where it seems")
+            (Self::Mount(mount), Errno::LOOP) if mount.place.no_links => error.help(
+                "the image has a symbolic link there, and what is mounted on it would not be where it seems",
+            ),
+            (Self::Mount(_), Errno::NOTDIR) => {
+                error.help("one of source and destination is a folder, the other a file")
             }
-            (Self::Mount(_), Errno::NOTDIR) => error.help("one of source and destination is a folder, the other a file"),
-            (Self::Mount(_), Errno::ROFS) => error.help("make the destination in the image, which is read-only here"),
-            (Self::OpenConsole(_), Errno::NOENT) => error.help("a terminal needs a `devpts` mount at /dev/pts"),
-            (Self::SetLimit { .. }, Errno::PERM) => {
-                error.help("the limit is above this machine's hard limit and CAP_SYS_RESOURCE is missing; ask for less")
+            (Self::Mount(_), Errno::ROFS) => {
+                error.help("make the destination in the image, which is read-only here")
             }
+            (Self::OpenConsole(_), Errno::NOENT) => {
+                error.help("a terminal needs a `devpts` mount at /dev/pts")
+            }
+            (Self::SetLimit { .. }, Errno::PERM) => error.help(
+                "the limit is above this machine's hard limit and CAP_SYS_RESOURCE is missing; ask for less",
+            ),
             (Self::ChangeDirectory(_), Errno::XDEV) => {
                 Error::new(Kind::Machine, "the working directory is outside the container's root")
             }
@@ -326,7 +370,9 @@ impl Operation {
                 Error::new(Kind::Machine, format!("the working directory `{path}` is not there"))
                     .help("make it in the image, or set another `cwd`")
             }
-            (Self::LoadFilter(_), Errno::ACCESS) => error.help("set `noNewPrivileges`, or give CAP_SYS_ADMIN"),
+            (Self::LoadFilter(_), Errno::ACCESS) => {
+                error.help("set `noNewPrivileges`, or give CAP_SYS_ADMIN")
+            }
             _ => error,
         }
     }
@@ -345,7 +391,9 @@ impl fmt::Display for Operation {
             Self::JoinCgroups(groups) => write!(f, "join {} version 1 control groups", groups.len()),
             Self::Join(join) => write!(f, "join the {} namespace {}", join.kind, join.path),
             Self::Unshare(flags) => write!(f, "begin new namespaces: {}", namespaces::names(*flags)),
-            Self::SetClocks(offsets) => write!(f, "set the clocks to {}", text(offsets).trim().replace('\n', ", ")),
+            Self::SetClocks(offsets) => {
+                write!(f, "set the clocks to {}", text(offsets).trim().replace('\n', ", "))
+            }
             Self::NewSession => f.write_str("begin a session"),
             Self::NewKeyring => f.write_str("begin a session keyring"),
             Self::SetHostName(name) => write!(f, "set the host name to `{}`", text(name)),
@@ -355,6 +403,7 @@ impl fmt::Display for Operation {
                 write!(f, "make every mount {} here", mounts::propagation_name(*propagation))
             }
             Self::EnterRoot(EnterRoot::Folder { path }) => write!(f, "take `{}` as the root", text(path)),
+            Self::EnterRoot(EnterRoot::Current) => f.write_str("take the container's root"),
             Self::EnterRoot(EnterRoot::Overlay { lower, size, .. }) => {
                 write!(f, "take `{}` under a tmpfs", text(lower))?;
                 if let Some(size) = size {
@@ -371,7 +420,9 @@ impl fmt::Display for Operation {
             Self::ReadOnlyRoot => f.write_str("make the root read-only"),
             Self::Mask(place) => write!(f, "hide `/{}`", text(&place.path)),
             Self::MakeReadOnly(place) => write!(f, "make `/{}` read-only", text(&place.path)),
-            Self::SetKernelParameter(path, value) => write!(f, "write `{}` to `/proc/{}`", text(value), text(path)),
+            Self::SetKernelParameter(path, value) => {
+                write!(f, "write `{}` to `/proc/{}`", text(value), text(path))
+            }
             Self::PivotRoot => f.write_str("make it `/`, and let go of the machine's files"),
             Self::SetRootPropagation(propagation) => {
                 write!(f, "make the root {}", mounts::propagation_name(*propagation))
@@ -380,9 +431,13 @@ impl fmt::Display for Operation {
             Self::SetOomScore(score) => write!(f, "set the out-of-memory score to {}", text(score)),
             Self::SetPersonality(persona) => write!(f, "set the execution domain to {persona:#x}"),
             Self::SetScheduler(_) => f.write_str("set the scheduling policy"),
-            Self::SetIoPriority(value) => write!(f, "set the I/O priority to class {}, {}", value >> 13, value & 0x1fff),
+            Self::SetIoPriority(value) => {
+                write!(f, "set the I/O priority to class {}, {}", value >> 13, value & 0x1fff)
+            }
             Self::NoNewPrivileges => f.write_str("give up gaining privileges"),
-            Self::LoadFilter(program) => write!(f, "load a filter of {} instructions", program.instructions.len()),
+            Self::LoadFilter(program) => {
+                write!(f, "load a filter of {} instructions", program.instructions.len())
+            }
             Self::BecomeUser { uid, gid, groups } => {
                 write!(f, "become user {uid}, group {gid}")?;
                 match groups.as_deref() {
@@ -401,3 +456,6 @@ impl fmt::Display for Operation {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

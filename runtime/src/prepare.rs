@@ -6,16 +6,19 @@
 
 mod files;
 mod identity;
+mod join;
 mod program;
 mod rights;
 
 use std::ffi::CString;
 
+pub use join::prepare_further;
+
 use crate::bundle::Bundle;
 use crate::cgroup::Layout;
 use crate::container::Options;
 use crate::error::{Error, Kind, Result};
-use crate::hooks::inside::HookInside;
+use crate::hooks::inside::{HookInside, StateText};
 use crate::id_map::IdMaps;
 use crate::namespaces::Join;
 use crate::operation::{Operation, Step};
@@ -35,12 +38,16 @@ pub struct Prepared {
     pub id_maps: Option<IdMaps>,
     /// Whether the parent runs hooks before the root is entered.
     pub hooks: bool,
+    /// Whether this process forbids others to look into it before the new one is made, rather than as a step.
+    pub hidden: bool,
     /// Whether the container is in a user namespace of its own.
     pub in_user_namespace: bool,
     /// What is executed.
     pub program: Program,
     /// Descriptors that steps name.
     pub descriptors: Vec<std::os::fd::OwnedFd>,
+    /// Where the program's failure goes; to who makes the process unless given.
+    pub report: Option<std::os::fd::OwnedFd>,
 }
 
 /// The user's program, before its trampoline is made.
@@ -79,7 +86,12 @@ impl Steps {
 /// # Errors
 ///
 /// What cannot be kept, at its place in config.json. Nothing is changed on the machine.
-pub fn prepare(bundle: &Bundle, root: &Root, options: &mut Options, layout: Option<&Layout>) -> Result<Prepared> {
+pub fn prepare(
+    bundle: &Bundle,
+    root: &Root,
+    options: &mut Options,
+    layout: Option<&Layout>,
+) -> Result<Prepared> {
     let spec = &bundle.config.spec;
     let process = spec.process().as_ref().ok_or_else(|| {
         Error::new(Kind::Config, "there is no `process`, so there is nothing to start").at("/process")
@@ -114,9 +126,11 @@ pub fn prepare(bundle: &Bundle, root: &Root, options: &mut Options, layout: Opti
         joined_before: identity.joined_before,
         id_maps: identity.id_maps,
         hooks: parent_hooks(spec),
+        hidden: false,
         in_user_namespace: identity.in_user_namespace,
         program,
         descriptors,
+        report: options.report.take(),
     })
 }
 
@@ -125,23 +139,35 @@ fn parent_hooks(spec: &oci_spec::runtime::Spec) -> bool {
     spec.hooks().as_ref().is_some_and(|hooks| {
         #[allow(deprecated)]
         let prestart = hooks.prestart();
-        [prestart, hooks.create_runtime()].into_iter().any(|stage| stage.as_ref().is_some_and(|list| !list.is_empty()))
+        [prestart, hooks.create_runtime()]
+            .into_iter()
+            .any(|stage| stage.as_ref().is_some_and(|list| !list.is_empty()))
     })
 }
 
 /// Lists the hooks of a stage that run inside the container's namespaces.
-fn list_hooks(steps: &mut Steps, bundle: &Bundle, options: &mut Options, stage: &'static str) -> Result<()> {
+fn list_hooks(steps: &mut Steps, bundle: &Bundle, options: &Options, stage: &'static str) -> Result<()> {
     let Some(hooks) = bundle.config.spec.hooks() else { return Ok(()) };
-    let list = if stage == "createContainer" { hooks.create_container() } else { hooks.start_container() };
+    let (list, status) = if stage == "createContainer" {
+        (hooks.create_container(), "creating")
+    } else {
+        (hooks.start_container(), "created")
+    };
+    let spec = &bundle.config.spec;
+    let annotations =
+        serde_json::json!(spec.annotations().iter().flatten().collect::<std::collections::BTreeMap<_, _>>());
+    let state = StateText::new(spec.version(), &options.id, status, &bundle.dir, &annotations);
     for (index, hook) in list.iter().flatten().enumerate() {
-        let inside = HookInside::new(stage, hook, bundle, options)?;
-        steps.at(format!("/hooks/{stage}/{index}"), Operation::Hook(inside));
+        let place = format!("/hooks/{stage}/{index}");
+        let inside = HookInside::new(stage, hook, &state).map_err(|error| error.at(&place))?;
+        steps.at(place, Operation::Hook(inside));
     }
     Ok(())
 }
 
 /// A C string from config.json, which must not hold a NUL byte.
 fn c_string(text: impl Into<Vec<u8>>, place: &str) -> Result<CString> {
-    CString::new(text)
-        .map_err(|_| Error::new(Kind::Config, "a NUL byte cannot stand here").at(place).help("remove `\\u0000`"))
+    CString::new(text).map_err(|_| {
+        Error::new(Kind::Config, "a NUL byte cannot stand here").at(place).help("remove `\\u0000`")
+    })
 }

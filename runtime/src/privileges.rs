@@ -30,13 +30,21 @@ impl SetCapabilities {
 impl fmt::Display for SetCapabilities {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let CapabilityBits { effective, permitted, inheritable } = self.bits;
-        write!(f, "set capabilities: effective {effective:#x}, permitted {permitted:#x}, inheritable {inheritable:#x}")?;
+        write!(
+            f,
+            "set capabilities: effective {effective:#x}, permitted {permitted:#x}, inheritable {inheritable:#x}"
+        )?;
         if self.ambient.is_empty() { Ok(()) } else { write!(f, ", ambient {:?}", self.ambient) }
     }
 }
 
 /// Becomes the user, with the permitted capabilities kept until they are set.
-pub(crate) fn become_user<K: Kernel>(kernel: &K, uid: u32, gid: u32, groups: Option<&[u32]>) -> Result<(), Errno> {
+pub(crate) fn become_user<K: Kernel>(
+    kernel: &K,
+    uid: u32,
+    gid: u32,
+    groups: Option<&[u32]>,
+) -> Result<(), Errno> {
     kernel.prctl(Prctl::KeepCapabilities(true))?;
     if let Some(groups) = groups {
         kernel.setgroups(groups)?;

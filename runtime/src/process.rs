@@ -9,157 +9,47 @@
 //! newuidmap, hooks in its own namespaces, a start that comes later), the child waits at [`Gate`]s.
 #![allow(unsafe_code)]
 
-use std::ffi::{CString, c_char, c_void};
-use std::fmt;
+mod hook;
+mod report;
+mod stack;
+
+use std::ffi::c_void;
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
-use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
+use std::sync::atomic::Ordering;
 
 use linux_raw_sys::general::{self, clone_args};
 use rustix::io::Errno;
 use rustix::process::{WaitId, WaitIdOptions};
-use rustix::thread::futex;
 
+use crate::c_list::CList;
 use crate::error::{Error, Kind, Result};
-use crate::namespaces::Join;
+use crate::namespaces::{Join, Namespace};
 use crate::operation::{Child, Step};
 use crate::syscall::linux::Linux;
-use crate::syscall::{Fd, Kernel, raw};
+use crate::syscall::{Kernel as _, Prctl, raw};
 use crate::trampoline::Failure;
 
-/// Where the new process waits for its parent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Gate {
-    /// The parent writes the id maps, by newuidmap and newgidmap.
-    IdMaps,
-    /// The parent runs the hooks that belong before the root is entered, in its own namespaces.
-    Hooks,
-}
-
-impl fmt::Display for Gate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::IdMaps => "map users and groups",
-            Self::Hooks => "run the hooks of its side",
-        })
-    }
-}
-
-/// What parent and child tell each other through the memory that they share.
-#[derive(Debug)]
-pub struct Report {
-    /// Where the child is: [`GONE`] once it has left the shared memory, by `execve` or by its end. A futex.
-    state: AtomicU32,
-    /// How many gates the parent has opened, or [`NEVER`]. A futex.
-    opened: AtomicU32,
-    /// Which step the child is at.
-    step: AtomicU32,
-    /// Why that step failed.
-    errno: AtomicI32,
-    /// The process id, as the parent sees it, where another process made the child for it.
-    pid: AtomicU32,
-    /// The pidfd that goes with it.
-    pidfd: AtomicI32,
-}
-
-const GONE: u32 = 0;
-const RUNNING: u32 = 1;
-const HELD: u32 = 2;
-const AT_IDS: u32 = 3;
-const AT_HOOKS: u32 = 4;
-
-const NEVER: u32 = u32::MAX;
-
-impl Report {
-    /// A report of a process that has not begun.
-    pub fn new() -> Self {
-        Self {
-            state: AtomicU32::new(RUNNING),
-            opened: AtomicU32::new(0),
-            step: AtomicU32::new(0),
-            errno: AtomicI32::new(0),
-            pid: AtomicU32::new(0),
-            pidfd: AtomicI32::new(-1),
-        }
-    }
-
-    /// In the child: waits until the parent has opened one more gate.
-    pub fn wait_at(&self, gate: Gate) -> std::result::Result<(), Errno> {
-        let before = self.opened.load(Ordering::Acquire);
-        self.tell(if gate == Gate::IdMaps { AT_IDS } else { AT_HOOKS });
-        loop {
-            match self.opened.load(Ordering::Acquire) {
-                NEVER => return Err(Errno::CANCELED),
-                now if now != before => {
-                    self.state.store(RUNNING, Ordering::Release);
-                    return Ok(());
-                }
-                now => wait(&self.opened, now),
-            }
-        }
-    }
-
-    /// In the child: waits for a byte on a descriptor; its end without one ends the child.
-    pub fn hold<K: Kernel>(&self, kernel: &K, fd: Fd) -> std::result::Result<(), Errno> {
-        self.tell(HELD);
-        let read = kernel.read(fd, &mut [0])?;
-        self.state.store(RUNNING, Ordering::Release);
-        if read == 1 { Ok(()) } else { Err(Errno::CANCELED) }
-    }
-
-    fn tell(&self, state: u32) {
-        self.state.store(state, Ordering::Release);
-        let _ = futex::wake(&self.state, futex::Flags::empty(), u32::MAX >> 1);
-    }
-
-    /// In the parent: opens the gate, or says that it will never open.
-    fn open(&self, gate: bool) {
-        // The parent goes on only when the child has left its gate.
-        self.state.store(RUNNING, Ordering::Release);
-        if gate {
-            self.opened.fetch_add(1, Ordering::AcqRel);
-        } else {
-            self.opened.store(NEVER, Ordering::Release);
-        }
-        let _ = futex::wake(&self.opened, futex::Flags::empty(), u32::MAX >> 1);
-    }
-
-    /// In the parent: waits until the child is somewhere else than running.
-    fn wait(&self) -> u32 {
-        loop {
-            match self.state.load(Ordering::Acquire) {
-                RUNNING => wait(&self.state, RUNNING),
-                state => return state,
-            }
-        }
-    }
-}
-
-impl Default for Report {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-/// Sleeps while a futex has a value; comes back early for any reason.
-fn wait(futex: &AtomicU32, value: u32) {
-    // Not the private kind: the kernel wakes who waits for a child's end by the shared one (set_tid_address(2)).
-    let _ = futex::wait(futex, futex::Flags::empty(), value, None);
-}
+pub(crate) use hook::run_hook;
+use report::{AT_IDS, GONE, HELD, wait};
+pub use report::{Gate, Report};
+use stack::SignalsBlocked;
+pub(crate) use stack::Stack;
 
 /// The program that the process becomes.
 #[derive(Debug)]
 pub struct Program {
     /// The sealed image of [`crate::trampoline`].
     pub image: OwnedFd,
-    /// Where it says why it could not execute the program: read to its end, empty when it could.
-    pub failure: OwnedFd,
+    /// Where it says why it could not execute the program: read to its end, empty when it could. Nothing where somebody
+    /// else reads that.
+    pub failure: Option<OwnedFd>,
     /// The other side of `failure`. The child has its own, so the parent closes this one once the child has left the
     /// shared memory, and then the end of `failure` is the program's start.
     pub failure_writer: Option<OwnedFd>,
     /// The arguments, with the program's name first.
-    pub arguments: Vec<CString>,
+    pub arguments: CList,
     /// The environment, `NAME=value`.
-    pub environment: Vec<CString>,
+    pub environment: CList,
 }
 
 /// All that a process is made from.
@@ -171,6 +61,8 @@ pub struct Launch {
     pub namespaces: u32,
     /// Namespaces that must be joined before the process is made: a user or pid namespace that is there.
     pub joined_before: Vec<Join>,
+    /// Whether this process becomes one that no other may look into, before it makes the new one.
+    pub hidden: bool,
     /// A version 2 control group to be born in.
     pub cgroup: Option<OwnedFd>,
     /// Whether the parent has anything to do between the process's making and its `execve`.
@@ -198,17 +90,12 @@ pub struct Process {
 struct Shared {
     launch: Launch,
     report: Report,
-    arguments: Vec<*const c_char>,
-    environment: Vec<*const c_char>,
     clone: clone_args,
     stack: Stack,
     /// The stack of the process in between, which joins namespaces and makes the real one.
     first_stack: Option<Stack>,
     pidfd: Box<i32>,
 }
-
-// SAFETY: the pointers lead into `launch`, which the same box owns and nobody changes.
-unsafe impl Send for Shared {}
 
 impl Process {
     /// Makes the process and waits until it has become its program, waits to be started, or has failed.
@@ -219,6 +106,17 @@ impl Process {
     ///
     /// What the step that failed says of itself, at its place in config.json.
     pub fn spawn(launch: Launch, parent: &mut dyn FnMut(Gate, u32) -> Result<()>) -> Result<Self> {
+        if launch.hidden {
+            Linux
+                .prctl(Prctl::NotDumpable)
+                .map_err(|errno| Error::machine("hide this process's memory", errno))?;
+        }
+        for join in launch.joined_before.iter().filter(|join| join.kind == Namespace::Time) {
+            // The kernel asks for a process that shares its memory with none; the new one would.
+            Linux
+                .setns(join.fd, join.kind.flag())
+                .map_err(|errno| Error::machine("join the time namespace", errno))?;
+        }
         let mut shared = Shared::new(launch)?;
         let masked = SignalsBlocked::new();
         let made = shared.make();
@@ -276,11 +174,14 @@ impl Process {
     pub fn wait(&self) -> Result<Exit> {
         use std::os::fd::AsFd as _;
         let options = WaitIdOptions::EXITED;
-        let status = rustix::io::retry_on_intr(|| rustix::process::waitid(WaitId::PidFd(self.pidfd.as_fd()), options))
-            .map_err(|errno| Error::machine(format!("wait for process {}", self.pid), errno))?;
-        Ok(status.map_or(Exit::Code(125), |status| match (status.exit_status(), status.terminating_signal()) {
-            (Some(code), _) => Exit::Code(u8::try_from(code & 0xff).unwrap_or_default()),
-            (None, signal) => Exit::Signal(signal.unwrap_or_default()),
+        let status =
+            rustix::io::retry_on_intr(|| rustix::process::waitid(WaitId::PidFd(self.pidfd.as_fd()), options))
+                .map_err(|errno| Error::machine(format!("wait for process {}", self.pid), errno))?;
+        Ok(status.map_or(Exit::Code(125), |status| {
+            match (status.exit_status(), status.terminating_signal()) {
+                (Some(code), _) => Exit::Code(u8::try_from(code & 0xff).unwrap_or_default()),
+                (None, signal) => Exit::Signal(signal.unwrap_or_default()),
+            }
         }))
     }
 }
@@ -331,14 +232,10 @@ impl Exit {
 
 impl Shared {
     fn new(launch: Launch) -> Result<Box<Self>> {
-        let pointers = |texts: &[CString]| -> Vec<*const c_char> {
-            texts.iter().map(|text| text.as_ptr()).chain([std::ptr::null()]).collect()
-        };
         let stack = Stack::new()?;
-        let first_stack = if launch.joined_before.is_empty() { None } else { Some(Stack::new()?) };
+        let between = launch.joined_before.iter().any(|join| join.kind != Namespace::Time);
+        let first_stack = between.then(Stack::new).transpose()?;
         Ok(Box::new(Self {
-            arguments: pointers(&launch.program.arguments),
-            environment: pointers(&launch.program.environment),
             report: Report::new(),
             // SAFETY: a structure of integers; all zero means that nothing is asked for.
             clone: unsafe { std::mem::zeroed() },
@@ -370,7 +267,11 @@ impl Shared {
             tls: 0,
             set_tid: 0,
             set_tid_size: 0,
-            cgroup: self.launch.cgroup.as_ref().map_or(0, |fd| u64::try_from(fd.as_raw_fd()).unwrap_or_default()),
+            cgroup: self
+                .launch
+                .cgroup
+                .as_ref()
+                .map_or(0, |fd| u64::try_from(fd.as_raw_fd()).unwrap_or_default()),
         };
         let data = std::ptr::from_mut(self).cast::<c_void>();
         let (pid, pidfd) = if let Some(first) = &self.first_stack {
@@ -390,7 +291,10 @@ impl Shared {
             self.clone.exit_signal = 0;
             // SAFETY: both stacks are this box's own, and it stays until both processes have left the memory.
             let between = unsafe { raw::clone3(&raw const between, join_and_make, data) }?;
-            let status = rustix::process::waitpid(rustix::process::Pid::from_raw(between as i32), rustix::process::WaitOptions::empty());
+            let status = rustix::process::waitpid(
+                rustix::process::Pid::from_raw(between.cast_signed()),
+                rustix::process::WaitOptions::empty(),
+            );
             debug_assert!(status.is_ok());
             match self.report.errno.load(Ordering::Acquire) {
                 0 => (self.report.pid.load(Ordering::Acquire), self.report.pidfd.load(Ordering::Acquire)),
@@ -424,7 +328,7 @@ impl Shared {
         let Some(step) = step else {
             return Some(Error::machine("execute the start of the program", errno));
         };
-        let error = step.operation.explain(errno);
+        let error = step.operation.explain(errno, self.report.detail.load(Ordering::Acquire));
         Some(if let Some(place) = &step.place { error.at(place) } else { error })
     }
 
@@ -432,8 +336,9 @@ impl Shared {
     fn program_failure(&mut self) -> Result<()> {
         let program = &mut self.launch.program;
         drop(program.failure_writer.take());
+        let Some(failure) = &program.failure else { return Ok(()) };
         let mut report = [0; Failure::SIZE];
-        let read = rustix::io::retry_on_intr(|| rustix::io::read(&program.failure, &mut report))
+        let read = rustix::io::retry_on_intr(|| rustix::io::read(failure, &mut report))
             .map_err(|errno| Error::machine("learn whether the program was started", errno))?;
         if read < report.len() {
             return Ok(());
@@ -451,6 +356,7 @@ extern "C" fn join_and_make(data: *mut c_void) -> ! {
         .launch
         .joined_before
         .iter()
+        .filter(|join| join.kind != Namespace::Time)
         .try_for_each(|join| Linux.setns(join.fd, join.kind.flag()))
         // SAFETY: the second stack is the box's own too.
         .and_then(|()| unsafe { raw::clone3(&raw const shared.clone, begin, data) });
@@ -485,10 +391,10 @@ extern "C" fn begin(data: *mut c_void) -> ! {
         let _ = Linux.keep_on_exec(writer.as_raw_fd());
     }
     let arguments = [
-        shared.launch.program.image.as_raw_fd() as usize,
+        crate::syscall::of_fd(shared.launch.program.image.as_raw_fd()),
         c"".as_ptr() as usize,
-        shared.arguments.as_ptr() as usize,
-        shared.environment.as_ptr() as usize,
+        shared.launch.program.arguments.address(),
+        shared.launch.program.environment.address(),
         general::AT_EMPTY_PATH as usize,
         0,
     ];
@@ -508,79 +414,17 @@ fn exit(code: usize) -> ! {
 
 fn explain_clone(launch: &Launch, errno: Errno) -> Error {
     let names = crate::namespaces::names(launch.namespaces);
-    let error = Error::machine(format!("make a process with new namespaces ({names})"), errno).at("/linux/namespaces");
+    let error = Error::machine(format!("make a process with new namespaces ({names})"), errno)
+        .at("/linux/namespaces");
     match errno {
-        Errno::PERM => error.help("as a normal user the bundle needs a user namespace; `jobc doctor` says what this machine allows"),
-        Errno::NOSPC | Errno::USERS => error.help("a limit of /proc/sys/user/max_*_namespaces, or the depth of user namespaces, is reached"),
+        Errno::PERM => error.help(
+            "as a normal user the bundle needs a user namespace; `jobc doctor` says what this machine allows",
+        ),
+        Errno::NOSPC | Errno::USERS => error
+            .help("a limit of /proc/sys/user/max_*_namespaces, or the depth of user namespaces, is reached"),
         Errno::AGAIN => error.help("the limit of processes (ulimit -u, or pids.max) is reached"),
-        Errno::BUSY | Errno::OPNOTSUPP => error.help("the control group cannot hold processes; see whether it has children with controllers"),
+        Errno::BUSY | Errno::OPNOTSUPP => error
+            .help("the control group cannot hold processes; see whether it has children with controllers"),
         _ => error,
-    }
-}
-
-/// A stack for a process that shares our memory, with a page below it that faults.
-#[derive(Debug)]
-struct Stack {
-    mapping: *mut c_void,
-    base: usize,
-    size: usize,
-}
-
-impl Stack {
-    const GUARD: usize = 4096 * 16;
-    const SIZE: usize = 64 * 1024;
-
-    fn new() -> Result<Self> {
-        use rustix::mm::{MapFlags, MprotectFlags, ProtFlags};
-        let length = Self::GUARD + Self::SIZE;
-        let machine = |errno| Error::machine("map a stack for the new process", errno);
-        // SAFETY: a new mapping at an address of the kernel's choice takes nothing away from anybody.
-        let mapping = unsafe {
-            rustix::mm::mmap_anonymous(
-                std::ptr::null_mut(),
-                length,
-                ProtFlags::READ | ProtFlags::WRITE,
-                MapFlags::PRIVATE | MapFlags::NORESERVE,
-            )
-        }
-        .map_err(machine)?;
-        // SAFETY: the range is the lower part of the mapping just made.
-        unsafe { rustix::mm::mprotect(mapping, Self::GUARD, MprotectFlags::empty()) }.map_err(machine)?;
-        Ok(Self { mapping, base: mapping as usize + Self::GUARD, size: Self::SIZE })
-    }
-}
-
-impl Drop for Stack {
-    fn drop(&mut self) {
-        // SAFETY: the mapping is this value's own, and who ran on it has left the memory.
-        let _ = unsafe { rustix::mm::munmap(self.mapping, Self::GUARD + Self::SIZE) };
-    }
-}
-
-/// All signals blocked on this thread, so that none is delivered to a child on a foreign stack.
-struct SignalsBlocked(u64);
-
-impl SignalsBlocked {
-    fn new() -> Self {
-        let (all, mut before) = (u64::MAX, 0_u64);
-        let mask = [
-            general::SIG_BLOCK as usize,
-            std::ptr::from_ref(&all) as usize,
-            std::ptr::from_mut(&mut before) as usize,
-            size_of::<u64>(),
-            0,
-            0,
-        ];
-        // SAFETY: both point to eight bytes on this stack (rt_sigprocmask(2)).
-        let _ = unsafe { raw::syscall(general::__NR_rt_sigprocmask, mask) };
-        Self(before)
-    }
-}
-
-impl Drop for SignalsBlocked {
-    fn drop(&mut self) {
-        let mask = [general::SIG_SETMASK as usize, std::ptr::from_ref(&self.0) as usize, 0, size_of::<u64>(), 0, 0];
-        // SAFETY: as above.
-        let _ = unsafe { raw::syscall(general::__NR_rt_sigprocmask, mask) };
     }
 }

@@ -55,14 +55,6 @@ impl Place {
         Some(Self { path, steps, no_links })
     }
 
-    /// The last name of the place, and the place of the folder it stands in; nothing for the root.
-    pub fn parent(&self) -> Option<(Self, CString)> {
-        let (_, name) = self.steps.last()?;
-        let steps = self.steps[..self.steps.len() - 1].to_vec();
-        let path = steps.last().map_or_else(|| c".".to_owned(), |(path, _)| path.clone());
-        Some((Self { path, steps, no_links: self.no_links }, name.clone()))
-    }
-
     /// Opens the place below `root`, without making anything.
     pub fn open<K: Kernel>(&self, kernel: &K, root: Fd) -> Result<Fd, Errno> {
         kernel.open(root, &self.path, OFlags::PATH, Mode::empty(), self.resolve())
@@ -71,12 +63,39 @@ impl Place {
     /// Opens the place below `root`; makes folders, and a last file or folder, where they are missing.
     pub fn make<K: Kernel>(&self, kernel: &K, root: Fd, last: Last) -> Result<Fd, Errno> {
         match self.open(kernel, root) {
-            Err(Errno::NOENT) => {}
-            other => return other,
+            Err(Errno::NOENT) => self.walk(kernel, root, &self.steps, last),
+            other => other,
         }
+    }
+
+    /// Opens the folder that the place stands in, making folders where they are missing; with the place's last name.
+    pub fn make_parent<K: Kernel>(&self, kernel: &K, root: Fd) -> Result<(Fd, &CStr), Errno> {
+        let ((_, name), folders) = self.steps.split_last().ok_or(Errno::ISDIR)?;
+        let path = folders.last().map_or(c".", |(path, _)| path);
+        let flags = OFlags::PATH | OFlags::DIRECTORY;
+        let folder = match kernel.open(root, path, flags, Mode::empty(), self.resolve()) {
+            Err(Errno::NOENT) => self.walk(kernel, root, folders, Last::Folder),
+            other => other,
+        }?;
+        Ok((folder, name))
+    }
+
+    /// The place's last name, where it stands in that folder.
+    pub fn name_in(&self, folder: &CStr) -> Option<&CStr> {
+        let ((_, name), folders) = self.steps.split_last()?;
+        folders.last().is_some_and(|(path, _)| path.as_c_str() == folder).then_some(name)
+    }
+
+    fn walk<K: Kernel>(
+        &self,
+        kernel: &K,
+        root: Fd,
+        steps: &[(CString, CString)],
+        last: Last,
+    ) -> Result<Fd, Errno> {
         let mut parent = root;
-        for (index, (path, name)) in self.steps.iter().enumerate() {
-            let is_last = index + 1 == self.steps.len();
+        for (index, (path, name)) in steps.iter().enumerate() {
+            let is_last = index + 1 == steps.len();
             let next = match kernel.open(root, path, OFlags::PATH, Mode::empty(), self.resolve()) {
                 Err(Errno::NOENT) if is_last && last == Last::File => make_file(kernel, parent, name),
                 Err(Errno::NOENT) => make_folder(kernel, parent, name),
@@ -116,7 +135,13 @@ fn make_folder<K: Kernel>(kernel: &K, parent: Fd, name: &CStr) -> Result<Fd, Err
 
 fn make_file<K: Kernel>(kernel: &K, parent: Fd, name: &CStr) -> Result<Fd, Errno> {
     let flags = OFlags::RDONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
-    kernel.open(parent, name, flags, Mode::from_raw_mode(0o644), ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS)
+    kernel.open(
+        parent,
+        name,
+        flags,
+        Mode::from_raw_mode(0o644),
+        ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS,
+    )
 }
 
 /// The container's root, put in place in the new mount namespace.
@@ -127,6 +152,8 @@ pub enum EnterRoot {
         /// An absolute path of the machine.
         path: CString,
     },
+    /// The root that the process already has: that of a container it has joined.
+    Current,
     /// An overlay over a folder whose upper layer is a tmpfs that nobody else sees and that goes with the container.
     Overlay {
         /// The lower layer, an absolute path of the machine.
@@ -150,6 +177,7 @@ impl EnterRoot {
                 kernel.close(folder);
                 tree
             }
+            Self::Current => kernel.open(CWD, c"/", DIRECTORY, Mode::empty(), ResolveFlags::empty())?,
             Self::Overlay { lower, on, size } => {
                 let on = kernel.open(CWD, on, DIRECTORY, Mode::empty(), ResolveFlags::empty())?;
                 let tmpfs = kernel.fsopen(c"tmpfs")?;
@@ -221,7 +249,11 @@ pub fn make_read_only<K: Kernel>(place: &Place, child: &mut Child<'_, K>) -> Res
     let kernel = child.kernel;
     let Some(target) = present(place.open(kernel, child.root))? else { return Ok(()) };
     let tree = kernel.clone_tree(target, c"", true)?;
-    kernel.mount_setattr(tree, true, MountAttributes { set: MOUNT_ATTR_RDONLY.into(), ..MountAttributes::default() })?;
+    kernel.mount_setattr(
+        tree,
+        true,
+        MountAttributes { set: MOUNT_ATTR_RDONLY.into(), ..MountAttributes::default() },
+    )?;
     kernel.attach(tree, target)?;
     kernel.close(tree);
     kernel.close(target);

@@ -4,6 +4,7 @@ use std::os::fd::{AsRawFd as _, OwnedFd};
 
 use rustix::pipe::{PipeFlags, pipe_with};
 
+use crate::c_list::CList;
 use crate::error::{Error, Result};
 use crate::operation::Operation;
 use crate::prepare::Prepared;
@@ -28,14 +29,21 @@ impl Prepared {
     ///
     /// The step that failed, at its place in config.json; nothing of the process is left then.
     pub fn spawn(self, groups: Groups, hooks: &mut dyn FnMut(u32) -> Result<()>) -> Result<Process> {
-        let (failure, failure_writer) =
-            pipe_with(PipeFlags::CLOEXEC).map_err(|errno| Error::machine("make a pipe", errno))?;
+        // Who starts a held container later hears of the program's failure then; this process does not wait for it.
+        let (failure, failure_writer) = if let Some(report) = self.report {
+            (None, report)
+        } else {
+            let pipe = pipe_with(PipeFlags::CLOEXEC).map_err(|errno| Error::machine("make a pipe", errno))?;
+            (Some(pipe.0), pipe.1)
+        };
         let program = self.program;
-        let image = trampoline::build(&program.candidates, program.filter.as_ref(), failure_writer.as_raw_fd())?;
+        let image =
+            trampoline::build(&program.candidates, program.filter.as_ref(), failure_writer.as_raw_fd())?;
         let mut steps = self.steps;
         let mut needed = vec![image.as_raw_fd(), failure_writer.as_raw_fd()];
         needed.extend(steps.iter().filter_map(|step| match &step.operation {
             Operation::Hold(fd) => Some(*fd),
+            Operation::Hook(hook) => Some(hook.state()),
             _ => None,
         }));
         needed.sort_unstable();
@@ -55,6 +63,7 @@ impl Prepared {
             steps,
             namespaces: self.namespaces,
             joined_before: self.joined_before,
+            hidden: self.hidden,
             cgroup: groups.born_in,
             attended: self.hooks || self.id_maps.is_some() || held,
             in_user_namespace: self.in_user_namespace,
@@ -62,8 +71,8 @@ impl Prepared {
                 image,
                 failure,
                 failure_writer: Some(failure_writer),
-                arguments: program.arguments,
-                environment: program.environment,
+                arguments: CList::new(program.arguments),
+                environment: CList::new(program.environment),
             },
             descriptors,
         };

@@ -6,19 +6,28 @@
 
 use std::ffi::CStr;
 
+use crate::hooks::inside::HookInside;
+
 use linux_raw_sys::ptrace::sock_filter;
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
+pub mod available;
 pub mod linux;
 pub(crate) mod raw;
 pub mod record;
+pub(crate) mod signals;
 
 /// A descriptor of the new process.
 pub type Fd = i32;
 
 /// The working directory, where a call takes a directory (openat(2)).
 pub const CWD: Fd = linux_raw_sys::general::AT_FDCWD;
+
+/// A descriptor as a system call's argument: sign-extended, as the kernel's int arguments are read.
+pub(crate) fn of_fd(fd: Fd) -> usize {
+    (fd as isize).cast_unsigned()
+}
 
 /// What fstat(2) says, as far as the runtime asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +45,8 @@ pub struct Status {
 }
 
 impl Status {
-    const TYPE: u32 = 0o170_000;
+    /// The bits of `mode` that are the file's type (inode(7)).
+    pub const TYPE: u32 = 0o170_000;
 
     /// Whether this is a directory.
     pub fn is_directory(self) -> bool {
@@ -95,7 +105,14 @@ pub enum Prctl {
 /// Errors are the kernel's error numbers. Paths are relative to the directory descriptor that stands before them.
 pub trait Kernel {
     /// openat2(2).
-    fn open(&self, directory: Fd, path: &CStr, flags: OFlags, mode: Mode, resolve: ResolveFlags) -> Result<Fd, Errno>;
+    fn open(
+        &self,
+        directory: Fd,
+        path: &CStr,
+        flags: OFlags,
+        mode: Mode,
+        resolve: ResolveFlags,
+    ) -> Result<Fd, Errno>;
     /// close(2).
     fn close(&self, fd: Fd);
     /// read(2); 0 bytes is the end.
@@ -114,6 +131,14 @@ pub trait Kernel {
     fn symlink(&self, target: &CStr, directory: Fd, name: &CStr) -> Result<(), Errno>;
     /// fchownat(2) of a name, links not followed.
     fn chown(&self, directory: Fd, name: &CStr, uid: u32, gid: u32) -> Result<(), Errno>;
+    /// fchmodat(2) of a name that is no link.
+    fn chmod(&self, directory: Fd, name: &CStr, mode: Mode) -> Result<(), Errno>;
+    /// getdents64(2): names of a folder, as the kernel packs them; 0 bytes is the end.
+    fn read_names(&self, directory: Fd, buffer: &mut [u8]) -> Result<usize, Errno>;
+    /// readlinkat(2).
+    fn read_link(&self, directory: Fd, name: &CStr, buffer: &mut [u8]) -> Result<usize, Errno>;
+    /// sendfile(2) until the end of the source.
+    fn copy_file(&self, from: Fd, to: Fd) -> Result<(), Errno>;
     /// fsopen(2).
     fn fsopen(&self, file_system: &CStr) -> Result<Fd, Errno>;
     /// fsconfig(2) with `FSCONFIG_SET_STRING`, or `FSCONFIG_SET_FLAG` without a value.
@@ -188,9 +213,13 @@ pub trait Kernel {
     fn close_range(&self, first: Fd, last: Fd) -> Result<(), Errno>;
     /// fcntl(2) `F_SETFD` with no flags: the descriptor lives through one `execve`.
     fn keep_on_exec(&self, fd: Fd) -> Result<(), Errno>;
+    /// getpid(2).
+    fn getpid(&self) -> u32;
+    /// pwrite(2), all of the bytes in one call.
+    fn write_at(&self, fd: Fd, bytes: &[u8], offset: u64) -> Result<(), Errno>;
+    /// Makes a process that executes a hook with its state on descriptor 0, and waits for its end: its exit code, or
+    /// 128 and the signal's number. `ETIMEDOUT` where it was killed for taking too long.
+    fn run_hook(&self, hook: &HookInside) -> Result<u32, Errno>;
     /// rt_sigaction(2) to the default for what is ignored, and rt_sigprocmask(2) with the empty set.
     fn default_signals(&self) -> Result<(), Errno>;
 }
-
-#[cfg(test)]
-mod tests;

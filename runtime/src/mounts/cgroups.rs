@@ -44,7 +44,8 @@ impl MountCgroups {
             let mount = match source {
                 Source::New { kind, parameters, .. } => new(kernel, kind, parameters, attributes)?,
                 Source::Bind { path, recursive } => {
-                    let group = kernel.open(CWD, path, OFlags::PATH, Mode::empty(), ResolveFlags::NO_SYMLINKS)?;
+                    let group =
+                        kernel.open(CWD, path, OFlags::PATH, Mode::empty(), ResolveFlags::NO_SYMLINKS)?;
                     let tree = kernel.clone_tree(group, c"", *recursive)?;
                     kernel.close(group);
                     let set = MountAttributes { set: attributes, ..MountAttributes::default() };

@@ -5,7 +5,9 @@ use std::os::fd::AsRawFd as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use linux_raw_sys::general::{MOUNT_ATTR_NOSUID, MOUNT_ATTR_RDONLY, MOUNT_ATTR_STRICTATIME, MS_PRIVATE, MS_SLAVE};
+use linux_raw_sys::general::{
+    MOUNT_ATTR_NOSUID, MOUNT_ATTR_RDONLY, MOUNT_ATTR_STRICTATIME, MS_PRIVATE, MS_SLAVE,
+};
 use oci_spec::runtime::{LinuxDevice, LinuxDeviceType, Spec};
 
 use super::identity::Identity;
@@ -35,8 +37,10 @@ pub(super) fn list(
 ) -> Result<()> {
     let spec = &bundle.config.spec;
     let linux = spec.linux().as_ref();
-    let root_propagation = linux.and_then(|linux| linux.rootfs_propagation().as_deref()).and_then(Propagation::of);
-    steps.always(Operation::SetPropagation(propagation(spec, root_propagation)));
+    let root_propagation =
+        linux.and_then(|linux| linux.rootfs_propagation().as_deref()).and_then(Propagation::of);
+    let machine = propagation(spec, root_propagation);
+    steps.always(Operation::SetPropagation(machine));
     steps.at("/root/path", Operation::EnterRoot(enter(root)?));
     if let Root::Overlay { binds, .. } = root {
         for bind in binds {
@@ -44,8 +48,9 @@ pub(super) fn list(
         }
     }
 
-    let mounts = mounts(bundle, layout, identity, options)?;
-    let brought = mounts.iter().find(|(_, operation)| place_of(operation).is_some_and(|place| place == c"dev"));
+    let mounts = mounts(bundle, layout, identity, options, machine != u64::from(MS_PRIVATE))?;
+    let brought =
+        mounts.iter().find(|(_, operation)| place_of(operation).is_some_and(|place| place == c"dev"));
     let machine_dev = brought.is_some_and(|(_, operation)| {
         matches!(operation, Operation::Mount(Mount { source: Source::Bind { .. }, .. }))
     });
@@ -69,9 +74,6 @@ pub(super) fn list(
     let parameters = linux.map(sysctl::of).transpose().map_err(|errors| first(errors, "/linux/sysctl"))?;
     for Parameter { path, value, place } in parameters.unwrap_or_default() {
         steps.at(place, Operation::SetKernelParameter(path, value));
-    }
-    if let Some(score) = spec.process().as_ref().and_then(|process| process.oom_score_adj()) {
-        steps.at("/process/oomScoreAdj", Operation::SetOomScore(c_string(score.to_string(), "/process/oomScoreAdj")?));
     }
     if spec.root().as_ref().is_some_and(|root| root.readonly().unwrap_or(false)) {
         steps.at("/root/readonly", Operation::ReadOnlyRoot);
@@ -122,6 +124,7 @@ fn mounts(
     layout: Option<&Layout>,
     identity: &Identity,
     options: &Options,
+    followed: bool,
 ) -> Result<Vec<(usize, Operation)>> {
     let mut list = Vec::new();
     for (index, mount) in bundle.config.spec.mounts().iter().flatten().enumerate() {
@@ -144,7 +147,8 @@ fn mounts(
             let last = if path.is_dir() { Last::Folder } else { Last::File };
             (Source::Bind { path: c_path(&path, &at)?, recursive: recursive == Recursive::Yes }, last)
         } else {
-            if place.path.as_c_str() == c"dev" && !parameters.iter().any(|(key, _)| key.as_c_str() == c"mode") {
+            if place.path.as_c_str() == c"dev" && !parameters.iter().any(|(key, _)| key.as_c_str() == c"mode")
+            {
                 // With tmpfs's own 1777 the kernel refuses to open bound nodes for writing (fs.protected_regular).
                 parameters.push((c"mode".to_owned(), Some(c"0755".to_owned())));
             }
@@ -163,7 +167,8 @@ fn mounts(
                 source,
                 attributes: changes(words.set, words.clear),
                 below: (below != MountAttributes::default()).then_some(below),
-                propagation: if words.propagation.is_empty() {
+                // What is new, or copied from a private mount, is private already.
+                propagation: if words.propagation.is_empty() && words.bind.is_some() && followed {
                     vec![Propagation { flag: MS_PRIVATE, recursive: Recursive::Yes }]
                 } else {
                     words.propagation
@@ -310,8 +315,9 @@ fn closed(path: &str, at: &str) -> Result<Place> {
 }
 
 fn place(path: &Path, at: &str) -> Result<Place> {
-    Place::new(path)
-        .ok_or_else(|| Error::new(Kind::Config, "a NUL byte cannot stand in a path").at(at).help("remove `\\u0000`"))
+    Place::new(path).ok_or_else(|| {
+        Error::new(Kind::Config, "a NUL byte cannot stand in a path").at(at).help("remove `\\u0000`")
+    })
 }
 
 fn c_path(path: &Path, at: &str) -> Result<CString> {

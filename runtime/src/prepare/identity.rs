@@ -10,7 +10,7 @@ use super::{Steps, c_string};
 use crate::container::Options;
 use crate::error::{Error, Kind, Result};
 use crate::id_map::IdMaps;
-use crate::namespaces::{IdMapFiles, Join, Namespace};
+use crate::namespaces::{self, IdMapFiles, Join, Namespace};
 use crate::operation::Operation;
 use crate::process::Gate;
 
@@ -34,7 +34,9 @@ pub(super) fn list(steps: &mut Steps, spec: &Spec, options: &Options) -> Result<
     let mut new = Vec::new();
     let mut joins = Vec::new();
     let mut descriptors = Vec::new();
-    for (index, namespace) in linux.and_then(|linux| linux.namespaces().as_ref()).into_iter().flatten().enumerate() {
+    for (index, namespace) in
+        linux.and_then(|linux| linux.namespaces().as_ref()).into_iter().flatten().enumerate()
+    {
         let kind = Namespace::of(namespace.typ());
         match namespace.path().as_ref().filter(|path| !path.as_os_str().is_empty()) {
             None => new.push(kind),
@@ -57,7 +59,11 @@ pub(super) fn list(steps: &mut Steps, spec: &Spec, options: &Options) -> Result<
     if let Some(maps) = id_maps {
         groups_denied = maps.groups_denied();
         if let Some((uid, gid)) = maps.single() {
-            let files = IdMapFiles { uid: c_string(uid, "/linux/uidMappings")?, gid: c_string(gid, "/linux/gidMappings")?, deny_groups: groups_denied };
+            let files = IdMapFiles {
+                uid: c_string(uid, "/linux/uidMappings")?,
+                gid: c_string(gid, "/linux/gidMappings")?,
+                deny_groups: groups_denied,
+            };
             steps.at("/linux/uidMappings", Operation::MapIds(files));
         } else {
             steps.at("/linux/uidMappings", Operation::Wait(Gate::IdMaps));
@@ -68,25 +74,36 @@ pub(super) fn list(steps: &mut Steps, spec: &Spec, options: &Options) -> Result<
             attended_maps = Some(maps);
         }
     }
-    // Only now: who is not dumpable has no files of its own below /proc, and the maps could not be written.
-    steps.always(Operation::NotDumpable);
     if !options.without_cgroup {
         steps.at("/linux/cgroupsPath", Operation::JoinCgroups(Vec::new()));
     }
 
-    let (joined_before, joined_inside): (Vec<Join>, Vec<Join>) =
-        joins.into_iter().partition(|join| matches!(join.kind, Namespace::User | Namespace::Pid));
-    for join in joined_inside {
-        steps.at("/linux/namespaces", Operation::Join(join));
-    }
     // These two take effect from inside: the control group must be joined first, and the clock changes at execve.
-    let inside: u32 = new.iter().map(|kind| kind.flag()).filter(|flag| flag & (CLONE_NEWCGROUP | CLONE_NEWTIME) != 0).sum();
-    let cloned: u32 = new.iter().map(|kind| kind.flag()).filter(|flag| flag & (CLONE_NEWCGROUP | CLONE_NEWTIME) == 0).sum();
+    let inside: u32 =
+        new.iter().map(|kind| kind.flag()).filter(|flag| flag & (CLONE_NEWCGROUP | CLONE_NEWTIME) != 0).sum();
+    let cloned: u32 =
+        new.iter().map(|kind| kind.flag()).filter(|flag| flag & (CLONE_NEWCGROUP | CLONE_NEWTIME) == 0).sum();
     if inside != 0 {
         steps.at("/linux/namespaces", Operation::Unshare(inside));
     }
-    if let Some(offsets) = linux.and_then(|linux| linux.time_offsets().as_ref()).filter(|offsets| !offsets.is_empty()) {
+    if let Some(offsets) =
+        linux.and_then(|linux| linux.time_offsets().as_ref()).filter(|offsets| !offsets.is_empty())
+    {
         steps.at("/linux/timeOffsets", Operation::SetClocks(clocks(offsets)?));
+    }
+    if let Some(score) = spec.process().as_ref().and_then(oci_spec::runtime::Process::oom_score_adj) {
+        steps.at(
+            "/process/oomScoreAdj",
+            Operation::SetOomScore(c_string(score.to_string(), "/process/oomScoreAdj")?),
+        );
+    }
+    // Only now: who is not dumpable has no files of its own below /proc, which the steps before write.
+    steps.always(Operation::NotDumpable);
+    let (joined_before, joined_inside): (Vec<Join>, Vec<Join>) = joins
+        .into_iter()
+        .partition(|join| matches!(join.kind, Namespace::User | Namespace::Pid | Namespace::Time));
+    for join in joined_inside {
+        steps.at("/linux/namespaces", Operation::Join(join));
     }
     steps.always(Operation::NewSession);
     if !options.keep_keyring {
@@ -107,7 +124,7 @@ pub(super) fn list(steps: &mut Steps, spec: &Spec, options: &Options) -> Result<
         joined_before,
         id_maps: attended_maps,
         groups_denied,
-        in_user_namespace: new_user || joined_user,
+        in_user_namespace: new_user || joined_user || namespaces::inside_user_namespace(),
         descriptors,
     })
 }
@@ -117,20 +134,28 @@ fn open(kind: Namespace, path: &std::path::Path) -> Result<OwnedFd> {
     use rustix::fs::{Mode, OFlags};
     const NSFS_MAGIC: u64 = 0x6e73_6673;
     let open = || rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
-    let fd = open().map_err(|errno| Error::machine(format!("open the {kind} namespace `{}`", path.display()), errno))?;
+    let fd = open()
+        .map_err(|errno| Error::machine(format!("open the {kind} namespace `{}`", path.display()), errno))?;
     let magic = rustix::fs::fstatfs(&fd).map(|stat| u64::try_from(stat.f_type).unwrap_or_default());
     if magic != Ok(NSFS_MAGIC) {
         let message = format!("`{}` is no namespace", path.display());
-        return Err(Error::new(Kind::Config, message).help(format!("give a path such as `/proc/PID/ns/{}`", kind.file())));
+        return Err(Error::new(Kind::Config, message)
+            .help(format!("give a path such as `/proc/PID/ns/{}`", kind.file())));
     }
     Ok(fd)
 }
 
-fn clocks(offsets: &std::collections::HashMap<String, oci_spec::runtime::LinuxTimeOffset>) -> Result<CString> {
+fn clocks(
+    offsets: &std::collections::HashMap<String, oci_spec::runtime::LinuxTimeOffset>,
+) -> Result<CString> {
     let mut lines: Vec<String> = offsets
         .iter()
         .map(|(clock, offset)| {
-            format!("{clock} {} {}\n", offset.secs().unwrap_or_default(), offset.nanosecs().unwrap_or_default())
+            format!(
+                "{clock} {} {}\n",
+                offset.secs().unwrap_or_default(),
+                offset.nanosecs().unwrap_or_default()
+            )
         })
         .collect();
     lines.sort();

@@ -13,12 +13,18 @@ const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 
 pub(super) fn of(process: &Process, filter: Option<Filter>) -> Result<Program> {
     let texts = |list: &Option<Vec<String>>, place: &str| -> Result<Vec<CString>> {
-        list.iter().flatten().enumerate().map(|(index, text)| c_string(text.as_str(), &format!("{place}/{index}"))).collect()
+        list.iter()
+            .flatten()
+            .enumerate()
+            .map(|(index, text)| c_string(text.as_str(), &format!("{place}/{index}")))
+            .collect()
     };
     let arguments = texts(process.args(), "/process/args")?;
     let environment = texts(process.env(), "/process/env")?;
     let name = arguments.first().filter(|name| !name.is_empty()).ok_or_else(|| {
-        Error::new(Kind::Config, "there is no program to start").at("/process/args").help("write `args: [\"/bin/sh\"]`, for example")
+        Error::new(Kind::Config, "there is no program to start")
+            .at("/process/args")
+            .help("write `args: [\"/bin/sh\"]`, for example")
     })?;
     Ok(Program { candidates: candidates(name, &environment)?, arguments, environment, filter })
 }

@@ -18,8 +18,15 @@ use crate::syscall::CapabilityBits;
 const UMASK: u32 = 0o022;
 
 /// Lists the steps; returns the filter where the trampoline is to load it.
-pub(super) fn list(steps: &mut Steps, spec: &Spec, process: &Process, identity: &Identity) -> Result<Option<Filter>> {
-    for (index, limit) in crate::rlimits::of(process.rlimits().as_deref().unwrap_or_default())?.into_iter().enumerate() {
+pub(super) fn list(
+    steps: &mut Steps,
+    spec: &Spec,
+    process: &Process,
+    identity: &Identity,
+) -> Result<Option<Filter>> {
+    for (index, limit) in
+        crate::rlimits::of(process.rlimits().as_deref().unwrap_or_default())?.into_iter().enumerate()
+    {
         let Limit { name, resource, soft, hard } = limit;
         steps.at(format!("/process/rlimits/{index}"), Operation::SetLimit { name, resource, soft, hard });
     }
@@ -49,9 +56,12 @@ pub(super) fn list(steps: &mut Steps, spec: &Spec, process: &Process, identity: 
     let user = process.user();
     let groups = user.additional_gids().clone().unwrap_or_default();
     if identity.groups_denied && !groups.is_empty() {
-        return Err(Error::new(Kind::Unenforceable, "further groups cannot be set by a user who maps one id only")
-            .at("/process/user/additionalGids")
-            .help("have the administrator give you a range in /etc/subgid, or remove the groups"));
+        return Err(Error::new(
+            Kind::Unenforceable,
+            "further groups cannot be set by a user who maps one id only",
+        )
+        .at("/process/user/additionalGids")
+        .help("have the administrator give you a range in /etc/subgid, or remove the groups"));
     }
     let groups = if identity.groups_denied { None } else { Some(groups) };
     steps.at("/process/user", Operation::BecomeUser { uid: user.uid(), gid: user.gid(), groups });

@@ -1,7 +1,6 @@
 use serde_json::json;
 
 use super::*;
-use crate::config::Config;
 
 /// A bundle with files beside its config.json, and what its root is, by a choice; `DIR` is the bundle's folder.
 fn check(image: Option<&str>, path: &str, files: &[&str], choice: Option<&str>) -> String {
@@ -24,8 +23,8 @@ fn check(image: Option<&str>, path: &str, files: &[&str], choice: Option<&str>) 
         config["annotations"]["dev.jobc.image"] = json!(image);
         config["annotations"]["dev.jobc.disk"] = json!("1048576");
     }
-    let config = Config::read(config.to_string().as_bytes()).expect("a configuration");
-    let bundle = Bundle { dir: dir.clone(), config };
+    fs::write(dir.join("config.json"), config.to_string()).expect("a configuration");
+    let bundle = Bundle::open(&dir).expect("a bundle");
     let chosen = choice.map(|choice| choice.replace("DIR", &dir.display().to_string()));
     let said = match Root::of(&bundle, chosen.as_deref(), &state) {
         Ok(Root::Overlay { lower, upper_size, on, .. }) => {

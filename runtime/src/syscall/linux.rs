@@ -11,7 +11,9 @@ use rustix::io::Errno;
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags};
 
 use super::raw::syscall;
-use super::{CapabilityBits, Fd, Kernel, MountAttributes, Prctl, Status};
+use super::{CapabilityBits, Fd, Kernel, MountAttributes, Prctl, Status, of_fd};
+use crate::hooks::inside::HookInside;
+use crate::process;
 
 /// The kernel this program runs on.
 #[derive(Clone, Copy, Debug, Default)]
@@ -38,13 +40,15 @@ fn address<T: ?Sized>(value: &T) -> usize {
     std::ptr::from_ref(value).cast::<u8>() as usize
 }
 
-fn of_fd(fd: Fd) -> usize {
-    // Sign-extended, as the kernel's int arguments are read.
-    fd as isize as usize
-}
-
 impl Kernel for Linux {
-    fn open(&self, directory: Fd, path: &CStr, flags: OFlags, mode: Mode, resolve: ResolveFlags) -> Result<Fd, Errno> {
+    fn open(
+        &self,
+        directory: Fd,
+        path: &CStr,
+        flags: OFlags,
+        mode: Mode,
+        resolve: ResolveFlags,
+    ) -> Result<Fd, Errno> {
         // A rename elsewhere on the machine makes a resolution that must not escape give up with EAGAIN (openat2(2)).
         for _ in 0..128 {
             match rustix::fs::openat2(lend(directory), path, flags | OFlags::CLOEXEC, mode, resolve) {
@@ -102,6 +106,25 @@ impl Kernel for Linux {
         rustix::fs::chownat(lend(directory), name, Some(uid), Some(gid), AtFlags::SYMLINK_NOFOLLOW)
     }
 
+    fn chmod(&self, directory: Fd, name: &CStr, mode: Mode) -> Result<(), Errno> {
+        rustix::fs::chmodat(lend(directory), name, mode, AtFlags::empty())
+    }
+
+    fn read_names(&self, directory: Fd, buffer: &mut [u8]) -> Result<usize, Errno> {
+        call(general::__NR_getdents64, [of_fd(directory), address(buffer), buffer.len(), 0, 0, 0])
+    }
+
+    fn read_link(&self, directory: Fd, name: &CStr, buffer: &mut [u8]) -> Result<usize, Errno> {
+        let path = name.as_ptr() as usize;
+        call(general::__NR_readlinkat, [of_fd(directory), path, address(buffer), buffer.len(), 0, 0])
+    }
+
+    fn copy_file(&self, from: Fd, to: Fd) -> Result<(), Errno> {
+        const AT_ONCE: usize = 1 << 30;
+        while call(general::__NR_sendfile, [of_fd(to), of_fd(from), 0, AT_ONCE, 0, 0])? > 0 {}
+        Ok(())
+    }
+
     fn fsopen(&self, file_system: &CStr) -> Result<Fd, Errno> {
         rustix::mount::fsopen(file_system, FsOpenFlags::FSOPEN_CLOEXEC).map(keep)
     }
@@ -120,7 +143,8 @@ impl Kernel for Linux {
     }
 
     fn clone_tree(&self, directory: Fd, path: &CStr, recursive: bool) -> Result<Fd, Errno> {
-        let mut flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_EMPTY_PATH;
+        let mut flags =
+            OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_EMPTY_PATH;
         if recursive {
             flags |= OpenTreeFlags::AT_RECURSIVE;
         }
@@ -141,7 +165,8 @@ impl Kernel for Linux {
         };
         let flags = general::AT_EMPTY_PATH | if recursive { general::AT_RECURSIVE } else { 0 };
         let size = size_of::<general::mount_attr>();
-        let arguments = [of_fd(mount), address(c"".to_bytes_with_nul()), flags as usize, address(&attributes), size, 0];
+        let arguments =
+            [of_fd(mount), address(c"".to_bytes_with_nul()), flags as usize, address(&attributes), size, 0];
         call(general::__NR_mount_setattr, arguments).map(drop)
     }
 
@@ -163,8 +188,8 @@ impl Kernel for Linux {
 
     fn working_directory_is_inside(&self) -> Result<bool, Errno> {
         // The kernel writes `(unreachable)` before a directory that the root does not contain (getcwd(2)).
-        let mut buffer = [0_u8; 4096];
-        match call(general::__NR_getcwd, [address(&mut buffer), buffer.len(), 0, 0, 0, 0]) {
+        let buffer = [0_u8; 4096];
+        match call(general::__NR_getcwd, [address(&buffer), buffer.len(), 0, 0, 0, 0]) {
             Ok(_) => Ok(buffer[0] == b'/'),
             Err(Errno::RANGE) => Ok(true),
             Err(errno) => Err(errno),
@@ -194,9 +219,10 @@ impl Kernel for Linux {
         // struct ifreq: 16 bytes of name, then a union that begins with the flags (netdevice(7)).
         let mut request = [0_u8; 40];
         request[..2].copy_from_slice(b"lo");
-        const IFF_UP: u16 = 1;
-        request[16..18].copy_from_slice(&IFF_UP.to_ne_bytes());
-        let result = call(general::__NR_ioctl, [socket, ioctl::SIOCSIFFLAGS as usize, address(&request), 0, 0, 0]);
+        // IFF_UP is 1.
+        request[16..18].copy_from_slice(&1_u16.to_ne_bytes());
+        let result =
+            call(general::__NR_ioctl, [socket, ioctl::SIOCSIFFLAGS as usize, address(&request), 0, 0, 0]);
         self.close(fd);
         result.map(drop)
     }
@@ -220,7 +246,9 @@ impl Kernel for Linux {
                 (prctl::PR_CAP_AMBIENT, prctl::PR_CAP_AMBIENT_RAISE as usize, capability as usize)
             }
             Prctl::NotDumpable => (prctl::PR_SET_DUMPABLE, 0, 0),
-            Prctl::EndWithParent(end) => (prctl::PR_SET_PDEATHSIG, if end { general::SIGKILL as usize } else { 0 }, 0),
+            Prctl::EndWithParent(end) => {
+                (prctl::PR_SET_PDEATHSIG, if end { general::SIGKILL as usize } else { 0 }, 0)
+            }
         };
         call(general::__NR_prctl, [option as usize, a, b, 0, 0, 0]).map(drop)
     }
@@ -241,17 +269,19 @@ impl Kernel for Linux {
 
     fn capset(&self, bits: CapabilityBits) -> Result<(), Errno> {
         let header = [general::_LINUX_CAPABILITY_VERSION_3, 0];
-        let half = |bits: u64, high: bool| -> u32 { (if high { bits >> 32 } else { bits & 0xffff_ffff }) as u32 };
-        let sets = [false, true]
-            .map(|high| [half(bits.effective, high), half(bits.permitted, high), half(bits.inheritable, high)]);
+        // struct __user_cap_data_struct, the low halves first.
+        let low = |bits: u64| u32::try_from(bits & u64::from(u32::MAX)).unwrap_or_default();
+        let sets =
+            [0, 32].map(|by| [bits.effective, bits.permitted, bits.inheritable].map(|set| low(set >> by)));
         call(general::__NR_capset, [address(&header), address(&sets), 0, 0, 0, 0]).map(drop)
     }
 
     fn seccomp(&self, flags: u32, instructions: &[sock_filter]) -> Result<(), Errno> {
+        const SECCOMP_SET_MODE_FILTER: usize = 1;
         #[repr(C)]
         struct Program(u16, *const sock_filter);
-        let program = Program(u16::try_from(instructions.len()).map_err(|_| Errno::INVAL)?, instructions.as_ptr());
-        const SECCOMP_SET_MODE_FILTER: usize = 1;
+        let program =
+            Program(u16::try_from(instructions.len()).map_err(|_| Errno::INVAL)?, instructions.as_ptr());
         let arguments = [SECCOMP_SET_MODE_FILTER, flags as usize, address(&program), 0, 0, 0];
         call(general::__NR_seccomp, arguments).map(drop)
     }
@@ -282,13 +312,15 @@ impl Kernel for Linux {
         let unlocked = 0_i32;
         call(general::__NR_ioctl, [of_fd(ptmx), ioctl::TIOCSPTLCK as usize, address(&unlocked), 0, 0, 0])?;
         let flags = general::O_RDWR | general::O_NOCTTY | general::O_CLOEXEC;
-        let peer = call(general::__NR_ioctl, [of_fd(ptmx), ioctl::TIOCGPTPEER as usize, flags as usize, 0, 0, 0])?;
+        let peer =
+            call(general::__NR_ioctl, [of_fd(ptmx), ioctl::TIOCGPTPEER as usize, flags as usize, 0, 0, 0])?;
         Fd::try_from(peer).map_err(|_| Errno::BADF)
     }
 
     fn window_size(&self, terminal: Fd, rows: u16, columns: u16) -> Result<(), Errno> {
         let size = [rows, columns, 0, 0];
-        call(general::__NR_ioctl, [of_fd(terminal), ioctl::TIOCSWINSZ as usize, address(&size), 0, 0, 0]).map(drop)
+        call(general::__NR_ioctl, [of_fd(terminal), ioctl::TIOCSWINSZ as usize, address(&size), 0, 0, 0])
+            .map(drop)
     }
 
     fn controlling_terminal(&self, terminal: Fd) -> Result<(), Errno> {
@@ -329,6 +361,19 @@ impl Kernel for Linux {
 
     fn keep_on_exec(&self, fd: Fd) -> Result<(), Errno> {
         rustix::io::fcntl_setfd(lend(fd), rustix::io::FdFlags::empty())
+    }
+
+    fn getpid(&self) -> u32 {
+        rustix::process::getpid().as_raw_nonzero().get().unsigned_abs()
+    }
+
+    fn write_at(&self, fd: Fd, bytes: &[u8], offset: u64) -> Result<(), Errno> {
+        let written = rustix::io::pwrite(lend(fd), bytes, offset)?;
+        if written == bytes.len() { Ok(()) } else { Err(Errno::IO) }
+    }
+
+    fn run_hook(&self, hook: &HookInside) -> Result<u32, Errno> {
+        process::run_hook(hook)
     }
 
     fn default_signals(&self) -> Result<(), Errno> {

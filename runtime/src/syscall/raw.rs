@@ -3,6 +3,7 @@
 //! They touch neither `errno` nor any other thread-local, so the new process may make them while it shares the memory
 //! of the one that made it. Sources: syscall(2), clone(2), linux/sched.h.
 #![allow(unsafe_code)]
+#![allow(clippy::many_single_char_names)] // the argument registers have no better names
 
 use std::arch::asm;
 

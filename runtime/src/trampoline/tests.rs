@@ -1,7 +1,7 @@
 //! Real trampolines, executed by the kernel.
 #![allow(unsafe_code, reason = "execveat between fork and exec")]
 
-use std::ffi::{CString, c_char, c_int, c_uint};
+use std::ffi::{CString, c_long, c_uint};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
@@ -10,19 +10,14 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use linux_raw_sys::general::{__NR_execveat, AT_EMPTY_PATH};
 use linux_raw_sys::ptrace::{SECCOMP_RET_ALLOW, SECCOMP_RET_ERRNO, SECCOMP_RET_KILL_PROCESS, sock_filter};
 
 use super::*;
 
 unsafe extern "C" {
     fn alarm(seconds: c_uint) -> c_uint;
-    fn execveat(
-        dir: c_int,
-        path: *const c_char,
-        argv: *const *const c_char,
-        envp: *const *const c_char,
-        flags: c_int,
-    ) -> c_int;
+    fn syscall(number: c_long, ...) -> c_long;
 }
 
 /// What became of a trampoline.
@@ -94,7 +89,8 @@ fn spawn(case: &Case<'_>, trampoline: &OwnedFd, report: &OwnedFd) -> Outcome {
             }
             rustix::io::fcntl_setfd(BorrowedFd::borrow_raw(report), rustix::io::FdFlags::empty())?;
             alarm(20); // ends an endless round of execve, which nothing else would
-            execveat(fd, c"".as_ptr(), argv.as_ptr().cast(), envp.as_ptr().cast(), 0x1000);
+            let (execveat, empty_path) = (c_long::from(__NR_execveat), AT_EMPTY_PATH);
+            syscall(execveat, fd, c"".as_ptr(), argv.as_ptr(), envp.as_ptr(), empty_path);
             Err(std::io::Error::last_os_error())
         });
     }
@@ -120,7 +116,7 @@ fn all_but(action: u32, allowed: &[u32]) -> Program {
         instructions.push(sock_filter { code: RET, jt: 0, jf: 0, k: SECCOMP_RET_ALLOW });
     }
     instructions.push(sock_filter { code: RET, jt: 0, jf: 0, k: action });
-    Program { instructions, flags: 0 }
+    Program { instructions, flags: 0, unknown: vec![] }
 }
 
 #[test]
@@ -216,7 +212,7 @@ fn a_profile_that_refuses_everything_ends_in_a_trap_not_in_a_loop() {
 
 #[test]
 fn a_refused_filter_is_reported_and_the_program_is_not_run() {
-    let broken = Program { instructions: vec![], flags: 0 };
+    let broken = Program { instructions: vec![], flags: 0, unknown: vec![] };
     let outcome = run(&Case { candidates: &["/bin/true"], filter: Some(broken), ..Case::default() });
     assert_eq!((outcome.status.code(), outcome.report), (Some(125), Some(Failure::Filter(Errno::INVAL))));
     if rustix::process::getuid().is_root() {
