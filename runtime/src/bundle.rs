@@ -17,6 +17,8 @@ pub struct Bundle {
     pub dir: PathBuf,
     /// What its config.json says.
     pub config: Config,
+    /// Its config.json as it was read.
+    pub text: Vec<u8>,
 }
 
 impl Bundle {
@@ -42,7 +44,7 @@ impl Bundle {
             return Err(Error::new(Kind::Config, "config.json is larger than 16 MiB")
                 .help("no bundle needs that much; check that the file is a container's configuration"));
         }
-        Ok(Self { config: Config::read(&text)?, dir })
+        Ok(Self { config: Config::read(&text)?, dir, text })
     }
 
     /// The value of an annotation, such as `dev.jobc.image`.

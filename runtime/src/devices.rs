@@ -55,7 +55,7 @@ impl Node {
 
     fn make<K: Kernel>(&self, child: &mut Child<'_, K>) -> Result<(), Errno> {
         let kernel = child.kernel;
-        let (folder, name) = self.place.make_parent(kernel, child.root)?;
+        let (folder, name) = child.parent(&self.place)?;
         let made = kernel.mknod(folder, name, self.mode, self.device);
         if made == Err(Errno::EXIST) {
             // A mount of config.json brought the same device along.
@@ -72,7 +72,6 @@ impl Node {
                 kernel.chown(folder, name, self.uid, self.gid)?;
             }
         }
-        kernel.close(folder);
         Ok(())
     }
 
@@ -119,8 +118,7 @@ impl fmt::Display for Node {
 /// Makes a symbolic link; one that stands there already, from the image's own /dev, is left.
 pub(crate) fn link<K: Kernel>(target: &CStr, place: &Place, child: &mut Child<'_, K>) -> Result<(), Errno> {
     let kernel = child.kernel;
-    let (folder, name) = place.make_parent(kernel, child.root)?;
+    let (folder, name) = child.parent(place)?;
     let made = kernel.symlink(target, folder, name);
-    kernel.close(folder);
     if made == Err(Errno::EXIST) { Ok(()) } else { made }
 }

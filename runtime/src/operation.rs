@@ -161,6 +161,8 @@ pub struct Child<'a, K> {
     pub root: Fd,
     /// /proc of the machine, opened when first needed.
     pub proc: Option<Fd>,
+    /// The container's /dev, opened for the first node that is made there.
+    pub dev: Option<Fd>,
     /// The first cover of a masked folder.
     pub empty_folder: Option<Fd>,
     /// The container's null device, seen to be one.
@@ -174,7 +176,16 @@ pub struct Child<'a, K> {
 impl<'a, K: Kernel> Child<'a, K> {
     /// A child that has done nothing yet.
     pub fn new(kernel: &'a K, report: &'a crate::process::Report, in_user_namespace: bool) -> Self {
-        Self { kernel, root: CWD, proc: None, empty_folder: None, null: None, in_user_namespace, report }
+        Self {
+            kernel,
+            root: CWD,
+            proc: None,
+            dev: None,
+            empty_folder: None,
+            null: None,
+            in_user_namespace,
+            report,
+        }
     }
 
     /// The machine's /proc, which must be a procfs and nothing mounted over it.
@@ -190,6 +201,20 @@ impl<'a, K: Kernel> Child<'a, K> {
         }
         self.proc = Some(proc);
         Ok(proc)
+    }
+
+    /// The folder that a place stands in, made where it is missing, and the place's last name.
+    ///
+    /// The descriptor is closed with all others, at the program's start: most places share their folder, /dev.
+    pub fn parent<'p>(&mut self, place: &'p Place) -> Result<(Fd, &'p std::ffi::CStr), Errno> {
+        if let (Some(dev), Some(name)) = (self.dev, place.name_in(c"dev")) {
+            return Ok((dev, name));
+        }
+        let (folder, name) = place.make_parent(self.kernel, self.root)?;
+        if place.name_in(c"dev").is_some() {
+            self.dev = Some(folder);
+        }
+        Ok((folder, name))
     }
 
     /// The container's /dev/null, which must be the null device (CVE-2025-31133).
@@ -431,3 +456,6 @@ impl fmt::Display for Operation {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

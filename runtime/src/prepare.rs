@@ -46,6 +46,8 @@ pub struct Prepared {
     pub program: Program,
     /// Descriptors that steps name.
     pub descriptors: Vec<std::os::fd::OwnedFd>,
+    /// Where the program's failure goes; to who makes the process unless given.
+    pub report: Option<std::os::fd::OwnedFd>,
 }
 
 /// The user's program, before its trampoline is made.
@@ -128,6 +130,7 @@ pub fn prepare(
         in_user_namespace: identity.in_user_namespace,
         program,
         descriptors,
+        report: options.report.take(),
     })
 }
 

@@ -40,8 +40,9 @@ pub(crate) use stack::Stack;
 pub struct Program {
     /// The sealed image of [`crate::trampoline`].
     pub image: OwnedFd,
-    /// Where it says why it could not execute the program: read to its end, empty when it could.
-    pub failure: OwnedFd,
+    /// Where it says why it could not execute the program: read to its end, empty when it could. Nothing where somebody
+    /// else reads that.
+    pub failure: Option<OwnedFd>,
     /// The other side of `failure`. The child has its own, so the parent closes this one once the child has left the
     /// shared memory, and then the end of `failure` is the program's start.
     pub failure_writer: Option<OwnedFd>,
@@ -335,8 +336,9 @@ impl Shared {
     fn program_failure(&mut self) -> Result<()> {
         let program = &mut self.launch.program;
         drop(program.failure_writer.take());
+        let Some(failure) = &program.failure else { return Ok(()) };
         let mut report = [0; Failure::SIZE];
-        let read = rustix::io::retry_on_intr(|| rustix::io::read(&program.failure, &mut report))
+        let read = rustix::io::retry_on_intr(|| rustix::io::read(failure, &mut report))
             .map_err(|errno| Error::machine("learn whether the program was started", errno))?;
         if read < report.len() {
             return Ok(());

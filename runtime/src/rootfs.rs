@@ -80,6 +80,12 @@ impl Place {
         Ok((folder, name))
     }
 
+    /// The place's last name, where it stands in that folder.
+    pub fn name_in(&self, folder: &CStr) -> Option<&CStr> {
+        let ((_, name), folders) = self.steps.split_last()?;
+        folders.last().is_some_and(|(path, _)| path.as_c_str() == folder).then_some(name)
+    }
+
     fn walk<K: Kernel>(
         &self,
         kernel: &K,

@@ -84,8 +84,10 @@ impl fmt::Display for Signal {
 /// What a process does about a signal when it comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Disposition {
-    /// Nothing: the kernel's default applies, except to the first process of a pid namespace, which is spared.
+    /// Nothing: the kernel's default applies.
     Default,
+    /// Nothing, and as the first process of a pid namespace it is spared the kernel's default (pid_namespaces(7)).
+    Spared,
     /// It ignores it.
     Ignored,
     /// It has a handler, or waits for it.
@@ -103,10 +105,14 @@ impl Disposition {
             let line = status.lines().find_map(|line| line.strip_prefix(field))?;
             Some(u64::from_str_radix(line.trim(), 16).ok()? & signal.bit() != 0)
         };
+        // Its number in each namespace, the innermost last: more than one where it is in another one than ours.
+        let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
+        let first = numbers.split_ascii_whitespace().skip(1).last() == Some("1");
         let (blocked, ignored, caught) = (has("SigBlk:")?, has("SigIgn:")?, has("SigCgt:")?);
         Some(match () {
             () if caught || blocked => Self::Caught,
             () if ignored => Self::Ignored,
+            () if first => Self::Spared,
             () => Self::Default,
         })
     }

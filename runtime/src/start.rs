@@ -29,8 +29,13 @@ impl Prepared {
     ///
     /// The step that failed, at its place in config.json; nothing of the process is left then.
     pub fn spawn(self, groups: Groups, hooks: &mut dyn FnMut(u32) -> Result<()>) -> Result<Process> {
-        let (failure, failure_writer) =
-            pipe_with(PipeFlags::CLOEXEC).map_err(|errno| Error::machine("make a pipe", errno))?;
+        // Who starts a held container later hears of the program's failure then; this process does not wait for it.
+        let (failure, failure_writer) = if let Some(report) = self.report {
+            (None, report)
+        } else {
+            let pipe = pipe_with(PipeFlags::CLOEXEC).map_err(|errno| Error::machine("make a pipe", errno))?;
+            (Some(pipe.0), pipe.1)
+        };
         let program = self.program;
         let image =
             trampoline::build(&program.candidates, program.filter.as_ref(), failure_writer.as_raw_fd())?;

@@ -107,6 +107,32 @@ fn a_user_without_namespaces_is_told_so() {
     assert!(user["fix"][0].as_str().unwrap().contains("user.max_user_namespaces"), "{user}");
 }
 
+/// The range is granted in files that only this test's mount namespace has, and mapped by the machine's newuidmap.
+#[test]
+fn a_range_of_ids_is_really_mapped() {
+    let folder = Folder::new();
+    let installed = folder.bash("command -v newuidmap newgidmap setpriv").code == Some(0);
+    if !as_root() || !installed {
+        eprintln!("skipped: there is no newuidmap and no setpriv");
+        return;
+    }
+    as_stranger(&folder);
+    folder.write("passwd", &format!("root:x:0:0::/:/bin/sh\nstranger:x:{STRANGER}:{STRANGER}::/:/bin/sh\n"));
+    folder.write("granted", "stranger:600000:1000\n");
+    let doctor = |granted: &str| {
+        let binds = "mount --bind passwd /etc/passwd && mount --bind $FILE /etc/subuid && mount --bind $FILE /etc/subgid";
+        let user = format!("setpriv --reuid={STRANGER} --regid={STRANGER} --clear-groups");
+        let line = format!("FILE={granted}; {binds} && exec {user} ./jobc doctor --format json");
+        json(&folder.bash(&format!("unshare -m --propagation private sh -c '{line}'")))
+    };
+    let with = doctor("granted");
+    assert_eq!(check(&with, "ids.range")["found"], "1000 further users, 1000 further groups");
+    assert_eq!(check(&with, "ids.mapped")["status"], "ok", "{}", check(&with, "ids.mapped"));
+    let without = doctor("/dev/null");
+    assert_eq!(check(&without, "ids.mapped")["status"], "missing", "{}", check(&without, "ids.mapped"));
+    assert!(check(&without, "ids.range")["fix"][0].as_str().unwrap().starts_with("usermod --add-subuids "));
+}
+
 #[test]
 fn nothing_is_mounted_and_no_program_may_hang_it() {
     let folder = Folder::new();

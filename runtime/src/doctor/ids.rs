@@ -3,6 +3,7 @@
 use super::distribution::{Distribution, Package};
 use super::machine::As;
 use super::{Check, Found, Machine, Need};
+use crate::id_map::subordinate;
 
 const UIDMAP: Package = Package {
     debian: "uidmap",
@@ -33,30 +34,6 @@ pub(super) const CHECKS: &[Check] = &[
     },
 ];
 
-/// A range of ids.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Range {
-    /// The first id.
-    pub(super) first: u32,
-    /// How many.
-    pub(super) count: u32,
-}
-
-/// A user's first range in the text of /etc/subuid or /etc/subgid, whose lines begin with a name or a number
-/// (subuid(5)).
-pub(super) fn range(text: &str, uid: u32, name: Option<&str>) -> Option<Range> {
-    text.lines().find_map(|line| {
-        let mut fields = line.trim().split(':');
-        let who = fields.next()?;
-        if Some(who) != name && who.parse() != Ok(uid) {
-            return None;
-        }
-        let first = fields.next()?.parse().ok()?;
-        let count = fields.next()?.parse().ok()?;
-        (count > 0).then_some(Range { first, count })
-    })
-}
-
 fn ranges(machine: &dyn Machine) -> Found {
     let user = machine.user();
     if user.is_root() {
@@ -64,14 +41,12 @@ fn ranges(machine: &dyn Machine) -> Found {
     }
     let [uids, gids] = ["/etc/subuid", "/etc/subgid"].map(|path| {
         let text = machine.read(path).unwrap_or_default();
-        range(&text, user.uid, user.name.as_deref())
+        let ranges = subordinate::ranges(&text, user.uid, user.name.as_deref());
+        ranges.iter().map(|range| u64::from(range.length)).reduce(|all, more| all + more)
     });
     let who = user.name.clone().unwrap_or_else(|| user.uid.to_string());
     match (uids, gids) {
-        (Some(uids), Some(gids)) => Found::ok(format!(
-            "{} users from {}, {} groups from {}",
-            uids.count, uids.first, gids.count, gids.first
-        )),
+        (Some(uids), Some(gids)) => Found::ok(format!("{uids} further users, {gids} further groups")),
         (uids, gids) => {
             let lacking = match (uids, gids) {
                 (None, None) => "/etc/subuid and /etc/subgid",

@@ -11,6 +11,7 @@ use rustix::fs::Access;
 use serde::Serialize;
 
 use super::timed;
+use crate::id_map::subordinate::name_in;
 use crate::syscall::available::{Call, available};
 
 /// How long a program or a try may take.
@@ -109,7 +110,7 @@ impl Machine for ThisMachine {
     fn user(&self) -> User {
         let uid = rustix::process::geteuid().as_raw();
         let gid = rustix::process::getegid().as_raw();
-        let name = self.read("/etc/passwd").and_then(|passwd| name_of(&passwd, uid));
+        let name = self.read("/etc/passwd").and_then(|passwd| name_in(&passwd, uid));
         User { uid, gid, name }
     }
 
@@ -183,15 +184,6 @@ impl Machine for ThisMachine {
     fn call(&self, call: Call) -> bool {
         available(call)
     }
-}
-
-/// The name of a user id in the text of /etc/passwd.
-pub(super) fn name_of(passwd: &str, uid: u32) -> Option<String> {
-    passwd.lines().find_map(|line| {
-        let mut fields = line.split(':');
-        let name = fields.next()?;
-        (fields.nth(1)?.parse() == Ok(uid)).then(|| name.to_owned())
-    })
 }
 
 fn reason(error: &std::io::Error) -> String {

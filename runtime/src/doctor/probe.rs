@@ -19,7 +19,7 @@ use rustix::mount::{
 };
 use rustix::thread::UnshareFlags;
 
-use super::ids;
+use crate::id_map::IdMaps;
 
 /// Where the tries mount: a folder that every machine has. It is covered in the try's own mount namespace only.
 const HERE: &str = "/tmp";
@@ -132,6 +132,10 @@ fn user() -> Result<(), String> {
 fn user_range(again: &mut dyn FnMut() -> Command) -> Result<(), String> {
     let uid = rustix::process::geteuid().as_raw();
     let gid = rustix::process::getegid().as_raw();
+    let maps = IdMaps::rootless(uid, gid).map_err(|error| error.message)?;
+    if maps.users.extents().len() < 2 {
+        return Err("there is no range, or nothing to map it with".to_owned());
+    }
     let mut waiting = again()
         .arg("user-wait")
         .stdin(Stdio::piped())
@@ -142,8 +146,7 @@ fn user_range(again: &mut dyn FnMut() -> Command) -> Result<(), String> {
     let mut ready = [0; 6];
     let heard = waiting.stdout.take().is_some_and(|mut out| out.read_exact(&mut ready).is_ok());
     let mapped = if heard {
-        let pid = waiting.id().to_string();
-        map("newuidmap", "/etc/subuid", &pid, uid).and_then(|()| map("newgidmap", "/etc/subgid", &pid, gid))
+        maps.write(waiting.id()).map_err(|error| error.message)
     } else {
         Err("no user namespace".to_owned())
     };
@@ -151,25 +154,6 @@ fn user_range(again: &mut dyn FnMut() -> Command) -> Result<(), String> {
     let ended = waiting.wait().map_err(|error| io_words(&error))?;
     mapped?;
     if ended.success() { Ok(()) } else { Err("the range is not there".to_owned()) }
-}
-
-/// Maps root to this user and the numbers from 1 on to the user's range.
-fn map(program: &str, ranges: &str, pid: &str, id: u32) -> Result<(), String> {
-    let ranges = fs::read_to_string(ranges).map_err(|error| io_words(&error))?;
-    let passwd = fs::read_to_string("/etc/passwd").unwrap_or_default();
-    let uid = rustix::process::geteuid().as_raw();
-    let range = ids::range(&ranges, uid, super::machine::name_of(&passwd, uid).as_deref());
-    let range = range.ok_or_else(|| format!("{program}: no range for user {uid}"))?;
-    let id = id.to_string();
-    let [first, count] = [range.first, range.count].map(|number| number.to_string());
-    let arguments = [pid, "0", &id, "1", "1", &first, &count];
-    let output = Command::new(program).args(arguments).env("PATH", "/usr/bin:/bin:/usr/sbin:/sbin").output();
-    let output = output.map_err(|error| format!("{program}: {}", io_words(&error)))?;
-    if output.status.success() {
-        return Ok(());
-    }
-    let said = String::from_utf8_lossy(&output.stderr);
-    Err(said.lines().next().unwrap_or("newuidmap refused").to_owned())
 }
 
 /// A user namespace that waits until somebody has mapped it, and looks whether more than one id was.
@@ -180,7 +164,7 @@ fn user_wait() -> Result<(), String> {
     std::io::stdin().read_to_end(&mut vec![]).map_err(|error| io_words(&error))?;
     let lines = |file| fs::read_to_string(file).unwrap_or_default().lines().count();
     let ranges = ["/proc/self/uid_map", "/proc/self/gid_map"].map(lines);
-    if ranges == [2, 2] { Ok(()) } else { Err("not mapped".to_owned()) }
+    if ranges.iter().all(|&lines| lines > 1) { Ok(()) } else { Err("not mapped".to_owned()) }
 }
 
 fn write(path: &str, text: &str) -> Result<(), String> {

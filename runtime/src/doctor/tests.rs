@@ -396,15 +396,6 @@ fn each_distribution_has_its_own_command() {
 }
 
 #[test]
-fn a_range_of_ids_is_found_by_name_and_by_number() {
-    let range = |text| ids::range(text, 1000, Some("ada")).map(|range| (range.first, range.count));
-    assert_eq!(range("eve:100000:65536\nada:165536:65536\n"), Some((165_536, 65_536)));
-    assert_eq!(range("1000:300000:1000"), Some((300_000, 1000)));
-    assert_eq!(range("10000:300000:1000\nadam:1:1"), None);
-    assert_eq!(range("ada:100000:0\nada:x:y\nada"), None);
-}
-
-#[test]
 fn a_new_range_lies_behind_all_others() {
     let fix = one(
         "ids.range",

@@ -7,9 +7,9 @@ use crate::error::{Error, Kind, Result};
 
 /// A run of ids of the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Range {
-    pub(super) first: u32,
-    pub(super) length: u32,
+pub(crate) struct Range {
+    pub(crate) first: u32,
+    pub(crate) length: u32,
 }
 
 /// What a file grants a user, whom its lines call by number or by name. A file that is not there grants nothing.
@@ -19,7 +19,7 @@ pub(super) fn granted(path: &Path, uid: u32, name: Option<&str>) -> Result<Vec<R
 
 /// The ranges of the lines `USER:FIRST:LENGTH` that are the user's. Id 0 is never granted, whatever a line says, and
 /// neither is a range that meets the user's own id or an earlier range: the kernel would refuse the whole map.
-fn ranges(text: &str, uid: u32, name: Option<&str>) -> Vec<Range> {
+pub(crate) fn ranges(text: &str, uid: u32, name: Option<&str>) -> Vec<Range> {
     let mut ranges: Vec<Range> = Vec::new();
     for line in text.lines() {
         let mut fields = line.split(':');
@@ -46,12 +46,16 @@ fn ranges(text: &str, uid: u32, name: Option<&str>) -> Vec<Range> {
 
 /// The name of a user of the machine.
 pub(super) fn name(passwd: &Path, uid: u32) -> Result<Option<String>> {
-    let text = text(passwd)?;
-    Ok(text.lines().find_map(|line| {
+    Ok(name_in(&text(passwd)?, uid))
+}
+
+/// The name of a user in the text of /etc/passwd.
+pub(crate) fn name_in(passwd: &str, uid: u32) -> Option<String> {
+    passwd.lines().find_map(|line| {
         let mut fields = line.split(':');
         let name = fields.next()?;
         (fields.nth(1)?.parse() == Ok(uid)).then(|| name.to_owned())
-    }))
+    })
 }
 
 fn text(path: &Path) -> Result<String> {

@@ -39,7 +39,8 @@ pub(super) fn list(
     let linux = spec.linux().as_ref();
     let root_propagation =
         linux.and_then(|linux| linux.rootfs_propagation().as_deref()).and_then(Propagation::of);
-    steps.always(Operation::SetPropagation(propagation(spec, root_propagation)));
+    let machine = propagation(spec, root_propagation);
+    steps.always(Operation::SetPropagation(machine));
     steps.at("/root/path", Operation::EnterRoot(enter(root)?));
     if let Root::Overlay { binds, .. } = root {
         for bind in binds {
@@ -47,7 +48,7 @@ pub(super) fn list(
         }
     }
 
-    let mounts = mounts(bundle, layout, identity, options)?;
+    let mounts = mounts(bundle, layout, identity, options, machine != u64::from(MS_PRIVATE))?;
     let brought =
         mounts.iter().find(|(_, operation)| place_of(operation).is_some_and(|place| place == c"dev"));
     let machine_dev = brought.is_some_and(|(_, operation)| {
@@ -123,6 +124,7 @@ fn mounts(
     layout: Option<&Layout>,
     identity: &Identity,
     options: &Options,
+    followed: bool,
 ) -> Result<Vec<(usize, Operation)>> {
     let mut list = Vec::new();
     for (index, mount) in bundle.config.spec.mounts().iter().flatten().enumerate() {
@@ -165,7 +167,8 @@ fn mounts(
                 source,
                 attributes: changes(words.set, words.clear),
                 below: (below != MountAttributes::default()).then_some(below),
-                propagation: if words.propagation.is_empty() {
+                // What is new, or copied from a private mount, is private already.
+                propagation: if words.propagation.is_empty() && words.bind.is_some() && followed {
                     vec![Propagation { flag: MS_PRIVATE, recursive: Recursive::Yes }]
                 } else {
                     words.propagation

@@ -96,6 +96,7 @@ pub fn prepare_further(spec: &Spec, process: &Process, pid: u32, options: &mut O
         in_user_namespace: maps.is_some(),
         program,
         descriptors,
+        report: options.report.take(),
     })
 }
 

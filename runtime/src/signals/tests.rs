@@ -53,6 +53,11 @@ fn what_a_program_does_about_a_signal_is_read_from_its_status() {
         Some(Disposition::Caught),
         "it may wait for what it blocks"
     );
+    let first = status.replace("4711", "4711\t1");
+    assert_eq!(Disposition::parse(&first, Signal::by_number(10).expect("USR1")), Some(Disposition::Spared));
+    assert_eq!(Disposition::parse(&first, Signal::TERM), Some(Disposition::Caught));
+    let nested = status.replace("4711", "4711\t1\t9");
+    assert_eq!(Disposition::parse(&nested, Signal::by_number(10).expect("USR1")), Some(Disposition::Default));
     assert_eq!(Disposition::parse("Name:\tsh\n", Signal::INT), None);
     assert!(Disposition::of(std::process::id(), Signal::TERM).is_some());
 }

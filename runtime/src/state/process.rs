@@ -31,6 +31,11 @@ impl Process {
         stat(pid).filter(|stat| !stat.zombie).map(|stat| Self { pid, start_time: stat.start_time })
     }
 
+    /// A child of ours that we have not reaped, whether it still runs or not.
+    pub fn of_child(pid: u32) -> Option<Self> {
+        stat(pid).map(|stat| Self { pid, start_time: stat.start_time })
+    }
+
     /// Whether it still runs; one that only waits to be reaped does not.
     pub fn is_alive(self) -> bool {
         Self::of(self.pid) == Some(self)

@@ -62,7 +62,7 @@ impl Store {
 
     /// Makes a container's folder and locks it; an error where there is one of that name.
     pub fn create(&self, id: &Id) -> Result<Entry> {
-        let path = self.root.join(id.as_ref());
+        let path = self.folder(id);
         let folder = || std::fs::DirBuilder::new().mode(0o700).create(&path);
         let made = match folder() {
             Err(error) if error.kind() == ErrorKind::NotFound => self.make_root().and_then(|()| folder()),
@@ -84,12 +84,12 @@ impl Store {
 
     /// Finds a container and locks its folder.
     pub fn open(&self, id: &Id) -> Result<Entry> {
-        lock(&self.root.join(id.as_ref()))?.ok_or_else(|| missing(id))
+        lock(&self.folder(id))?.ok_or_else(|| missing(id))
     }
 
     /// What is kept of a container, without its lock.
     pub fn read(&self, id: &Id) -> Result<Record> {
-        let path = self.root.join(id.as_ref());
+        let path = self.folder(id);
         match read(&path)? {
             Some(record) => Ok(record),
             None if path.exists() => {
@@ -100,9 +100,9 @@ impl Store {
         }
     }
 
-    /// The path of a file in a container's folder.
-    pub fn file(&self, id: &Id, name: &str) -> PathBuf {
-        self.root.join(id.as_ref()).join(name)
+    /// Where a container's folder is.
+    pub fn folder(&self, id: &Id) -> PathBuf {
+        self.root.join(id.as_ref())
     }
 
     /// What is kept of every container, by name. What cannot be read is left out: it may just be made or removed.

@@ -29,6 +29,8 @@ pub struct Relay {
     output: Side,
     to_container: Buffer,
     to_user: Buffer,
+    /// Whether the container is gone.
+    ending: bool,
     /// Held for as long as we relay.
     #[allow(dead_code)] // dropping it is its use
     raw_mode: Option<RawMode>,
@@ -72,6 +74,7 @@ impl Relay {
             output: Side::new(output, OFlags::WRONLY),
             to_container: Buffer::default(),
             to_user: Buffer::default(),
+            ending: false,
             raw_mode: None,
         })
     }
@@ -124,6 +127,7 @@ impl Relay {
     /// After the container's end: takes what is left of its output. Bytes that the user's side does not take at once
     /// stay; [`is_done`](Self::is_done) tells.
     pub fn end(&mut self) {
+        self.ending = true;
         self.peer = None;
         self.input = None;
         self.to_container.clear();
@@ -131,6 +135,11 @@ impl Relay {
         if self.to_user.has_room() {
             self.master = None;
         }
+    }
+
+    /// Whether [`end`](Self::end) was said.
+    pub fn is_ending(&self) -> bool {
+        self.ending
     }
 
     /// Whether everything the container wrote has been passed on.

@@ -36,6 +36,8 @@ fn a_process_that_waits_to_be_reaped_is_gone() {
     child.kill().expect("ours");
     assert!(process.wait(10_000).expect("no error"));
     assert!(!process.is_alive());
+    assert_eq!(Process::of(child.id()), None);
+    assert_eq!(Process::of_child(child.id()), Some(process));
     assert!(process.open().expect("no error").is_none());
     child.wait().expect("ours");
     assert!(process.wait(0).expect("no error"));
