@@ -47,7 +47,7 @@ pub(super) fn list(
         steps.at("/linux/seccomp", Operation::LoadFilter(program));
     }
     let sets = process.capabilities().as_ref().map(Sets::of).transpose()?.unwrap_or_default();
-    let known = crate::capabilities::known();
+    let known = crate::capabilities::known()?;
     let dropped: Vec<u32> = (0..64).filter(|bit| known & !sets.bounding & (1 << bit) != 0).collect();
     steps.at("/process/capabilities/bounding", Operation::DropBounding(dropped));
     if no_new_privileges {
