@@ -1,6 +1,8 @@
 //! The command line.
 
+#[cfg(target_os = "linux")]
 pub(crate) mod oci;
+#[cfg(target_os = "linux")]
 pub(crate) mod run;
 
 use camino::Utf8PathBuf;
@@ -10,8 +12,8 @@ use jobc_compiler::diagnostic::render::Format;
 use jobc_schema::BackendName;
 use jobc_schema::target::GpuInjection;
 
-use oci::OciArgs;
-use run::RunArgs;
+#[cfg(target_os = "linux")]
+use {oci::OciArgs, run::RunArgs};
 
 /// Compile one job file into Dockerfiles, OCI bundles, cgroup files, Kubernetes manifests and OpenPAI jobs.
 #[derive(Debug, Parser)]
@@ -34,8 +36,10 @@ pub(crate) enum Command {
     /// Check a job without writing anything
     Check(CheckArgs),
     /// Run a bundle on this machine, in the foreground
+    #[cfg(target_os = "linux")]
     Run(RunArgs),
     /// Make, start and remove containers as an OCI runtime does, for podman, containerd and others
+    #[cfg(target_os = "linux")]
     Oci(OciArgs),
     /// Print the plan: what was decided, with every default filled in
     Plan(PlanArgs),
@@ -79,6 +83,7 @@ pub(crate) enum Command {
 }
 
 /// `jobc run` alone: a start must not wait for the options of every other command to be laid out.
+#[cfg(target_os = "linux")]
 #[derive(Debug, Parser)]
 #[command(name = "jobc run", about = "Run a bundle on this machine, in the foreground", max_term_width = 100)]
 pub(crate) struct OnlyRun {
@@ -90,6 +95,7 @@ pub(crate) struct OnlyRun {
 }
 
 /// `jobc oci` alone, for the same reason.
+#[cfg(target_os = "linux")]
 #[derive(Debug, Parser)]
 #[command(
     name = "jobc oci",

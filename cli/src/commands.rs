@@ -9,7 +9,11 @@ pub(crate) mod doctor;
 pub(crate) mod explain;
 pub(crate) mod init;
 pub(crate) mod man;
+#[cfg(target_os = "linux")]
+pub(crate) mod oci;
 pub(crate) mod plan;
+#[cfg(target_os = "linux")]
+pub(crate) mod run;
 pub(crate) mod schema;
 
 use crate::Outcome;

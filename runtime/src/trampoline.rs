@@ -95,21 +95,40 @@ pub enum Failure {
     Exec(Errno),
     /// The kernel refused the system-call filter.
     Filter(Errno),
+    /// A step between the start and the trampoline failed. The process that carries the steps out says so itself.
+    Step(Errno),
 }
 
 impl Failure {
     /// How many bytes a report has.
     pub const SIZE: usize = 4;
 
-    /// Reads a report: the error number, with [`Self::FILTER`] added where the filter was refused.
+    /// Reads a report: the error number, with a bit added that says what failed.
     pub fn of(report: [u8; Self::SIZE]) -> Self {
         let code = u32::from_ne_bytes(report);
         let errno = Errno::from_raw_os_error((code & 0xfff).max(1).cast_signed());
-        if code & Self::FILTER == 0 { Self::Exec(errno) } else { Self::Filter(errno) }
+        match code & (Self::FILTER | Self::STEP) {
+            0 => Self::Exec(errno),
+            Self::STEP => Self::Step(errno),
+            _ => Self::Filter(errno),
+        }
+    }
+
+    /// The report that says this.
+    pub fn report(self) -> [u8; Self::SIZE] {
+        let (errno, bit) = match self {
+            Self::Exec(errno) => (errno, 0),
+            Self::Filter(errno) => (errno, Self::FILTER),
+            Self::Step(errno) => (errno, Self::STEP),
+        };
+        (errno.raw_os_error().unsigned_abs() | bit).to_ne_bytes()
     }
 
     /// The bit of a report that stands for the filter. Error numbers are below 4,096.
     const FILTER: u32 = 0x1_0000;
+
+    /// The bit of a report that stands for a step.
+    const STEP: u32 = 0x2_0000;
 
     /// The error for a user, about the program they named.
     pub fn error(self, program: &str) -> Error {
@@ -131,6 +150,10 @@ impl Failure {
                     _ => error,
                 }
             }
+            Self::Step(Errno::CHILD) => {
+                Error::new(Kind::Hook, "a startContainer hook failed").at("/hooks/startContainer")
+            }
+            Self::Step(errno) => Error::machine("make the last steps to the program", errno),
             Self::Filter(errno) => Error::machine("load the system-call filter", errno).at("/linux/seccomp"),
         }
     }

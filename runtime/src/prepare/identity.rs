@@ -10,7 +10,7 @@ use super::{Steps, c_string};
 use crate::container::Options;
 use crate::error::{Error, Kind, Result};
 use crate::id_map::IdMaps;
-use crate::namespaces::{IdMapFiles, Join, Namespace};
+use crate::namespaces::{self, IdMapFiles, Join, Namespace};
 use crate::operation::Operation;
 use crate::process::Gate;
 
@@ -124,7 +124,7 @@ pub(super) fn list(steps: &mut Steps, spec: &Spec, options: &Options) -> Result<
         joined_before,
         id_maps: attended_maps,
         groups_denied,
-        in_user_namespace: new_user || joined_user,
+        in_user_namespace: new_user || joined_user || namespaces::inside_user_namespace(),
         descriptors,
     })
 }
