@@ -27,7 +27,13 @@ use crate::terminal::console::Console;
 /// # Errors
 ///
 /// [`Kind::State`] where the container's first process has gone.
-pub fn prepare_further(spec: &Spec, process: &Process, pid: u32, options: &mut Options, machine: &Machine) -> Result<Prepared> {
+pub fn prepare_further(
+    spec: &Spec,
+    process: &Process,
+    pid: u32,
+    options: &mut Options,
+    machine: &Machine,
+) -> Result<Prepared> {
     let mut steps = Steps::default();
     steps.always(Operation::EndWithParent(true));
     steps.always(Operation::SetUmask(0));
