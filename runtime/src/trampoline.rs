@@ -150,7 +150,9 @@ impl Failure {
                     _ => error,
                 }
             }
-            Self::Step(Errno::CHILD) => Error::new(Kind::Hook, "a startContainer hook failed").at("/hooks/startContainer"),
+            Self::Step(Errno::CHILD) => {
+                Error::new(Kind::Hook, "a startContainer hook failed").at("/hooks/startContainer")
+            }
             Self::Step(errno) => Error::machine("make the last steps to the program", errno),
             Self::Filter(errno) => Error::machine("load the system-call filter", errno).at("/linux/seccomp"),
         }

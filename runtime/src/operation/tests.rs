@@ -38,7 +38,7 @@ fn bundle(change: &Value) -> Bundle {
     merge(&mut config, change);
     let config = Config::read(config.to_string().as_bytes()).unwrap();
     // CHECK
-    Bundle { dir: "/bundle".into(), config }
+    Bundle { dir: "/bundle".into(), config, text: Vec::new() }
 }
 
 /// Lays one value over another: objects member by member, anything else as a whole.
