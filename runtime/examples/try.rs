@@ -2,7 +2,13 @@
 use jobc_runtime::{bundle::Bundle, container::Options, prepare::prepare, root::Root, start::Groups};
 fn main() {
     let dir = std::path::PathBuf::from(std::env::args().nth(1).unwrap());
-    let bundle = Bundle::open(&dir).unwrap();
+    let mut bundle = Bundle::open(&dir).unwrap();
+    let (uid, gid) = (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw());
+    if uid != 0 {
+        for l in jobc_runtime::rootless::adapt(&mut bundle.config.spec, uid, gid).unwrap() {
+            println!("{l}");
+        }
+    }
     let root = Root::Folder(bundle.dir.join("rootfs"));
     let mut options = Options { end_with_parent: true, without_cgroup: true, ..Options::default() };
     let prepared = prepare(&bundle, &root, &mut options, None).unwrap_or_else(|e| {

@@ -32,6 +32,7 @@ pub mod process;
 pub mod rlimits;
 pub mod root;
 pub mod rootfs;
+pub mod rootless;
 pub mod seccomp;
 pub mod signals;
 pub mod start;

@@ -195,6 +195,26 @@ fn a_usual_machine_as_a_user_of_a_terminal() {
 }
 
 #[test]
+fn a_user_whom_few_controllers_were_handed_on_to() {
+    let given = r"
+        user 1000 ada
+        there /run/systemd/system
+        write /sys/fs/cgroup/user.slice/session.scope
+        write /sys/fs/cgroup/user.slice/session.scope/cgroup.procs
+        write /sys/fs/cgroup/user.slice/session.scope/cgroup.subtree_control
+        /sys/fs/cgroup/cgroup.controllers = cpuset cpu io memory hugetlb pids
+        /sys/fs/cgroup/user.slice/session.scope/cgroup.controllers = memory pids";
+    let found = one("cgroup.controllers", given);
+    assert_eq!(found.found, "memory, pids; not cpu, cpuset, io, hugetlb");
+    assert!(found.fix[0].contains("Delegate=cpu cpuset io memory pids\\n"), "{}", found.fix[0]);
+    assert_eq!(one("cgroup.delegated", given).status, Status::Ok);
+    let without = given.replace("there /run/systemd/system", "");
+    assert!(one("cgroup.controllers", &without).fix[0].contains("cgroup.subtree_control"));
+    let nobody_has_them = without.replace("= cpuset cpu io memory hugetlb pids", "= memory pids");
+    assert!(one("cgroup.controllers", &nobody_has_them).fix.is_empty());
+}
+
+#[test]
 fn a_user_with_groups_of_their_own() {
     check(
         "delegated_user",

@@ -36,9 +36,10 @@ fn bundle(change: &Value) -> Bundle {
         }
     });
     merge(&mut config, change);
-    let config = Config::read(config.to_string().as_bytes()).unwrap();
+    let text = config.to_string().into_bytes();
+    let config = Config::read(&text).unwrap();
     // CHECK
-    Bundle { dir: "/bundle".into(), config, text: Vec::new() }
+    Bundle { dir: "/bundle".into(), config, text }
 }
 
 /// Lays one value over another: objects member by member, anything else as a whole.
