@@ -1,5 +1,7 @@
 //! What can go wrong between a bundle and a running container, in words for the person who started it.
 
+mod errno;
+
 use std::fmt;
 
 /// An error of the runtime: what is wrong, where, and what to do.
@@ -82,8 +84,7 @@ pub fn describe(errno: rustix::io::Errno) -> String {
     let text = text.split(" (os error").next().unwrap_or_default();
     let mut characters = text.chars();
     let first = characters.next().map(|c| c.to_ascii_lowercase());
-    let name = format!("{errno:?}");
-    let name = name.rsplit("::").next().unwrap_or_default().to_owned();
+    let name = errno::name(errno).map_or_else(|| errno.raw_os_error().to_string(), str::to_owned);
     first.into_iter().chain(characters).collect::<String>() + &format!(" ({name})")
 }
 

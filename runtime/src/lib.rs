@@ -11,6 +11,7 @@
 #![cfg(target_os = "linux")]
 
 pub mod bundle;
+pub mod c_list;
 pub mod capabilities;
 pub mod cgroup;
 pub mod config;
@@ -22,16 +23,20 @@ pub mod exec;
 pub mod features;
 pub mod hooks;
 pub mod id_map;
+pub mod machine;
 pub mod mounts;
 pub mod namespaces;
 pub mod operation;
 pub mod prepare;
+pub mod privileges;
 pub mod process;
 pub mod rlimits;
 pub mod root;
 pub mod rootfs;
+pub mod rootless;
 pub mod seccomp;
 pub mod signals;
+pub mod start;
 pub mod state;
 pub mod syscall;
 pub mod terminal;

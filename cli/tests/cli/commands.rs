@@ -27,6 +27,7 @@ Commands:
   explain      Explain a diagnostic code; without one, list all
   backends     Show what each backend can express
   init         Write a starter job
+  doctor       Show what this machine can do for containers, and how to get what is missing
   completions  Print a shell's completion script
   man          Print the manual page
   help         Print this message or the help of the given subcommand(s)
