@@ -48,6 +48,8 @@ pub struct Prepared {
     pub descriptors: Vec<std::os::fd::OwnedFd>,
     /// Where the program's failure goes; to who makes the process unless given.
     pub report: Option<std::os::fd::OwnedFd>,
+    /// What a person should know of it, a line each: nothing is refused, and something is not as it was written.
+    pub said: Vec<String>,
 }
 
 /// The user's program, before its trampoline is made.
@@ -65,17 +67,26 @@ pub struct Program {
 
 /// The steps while they are listed.
 #[derive(Debug, Default)]
-struct Steps(Vec<Step>);
+struct Steps {
+    list: Vec<Step>,
+    /// What a person should know of them.
+    said: Vec<String>,
+}
 
 impl Steps {
     /// A step that is always made.
     fn always(&mut self, operation: Operation) {
-        self.0.push(Step { operation, place: None });
+        self.list.push(Step { operation, place: None });
+    }
+
+    /// What a person should know, though nothing is refused.
+    fn say(&mut self, text: String) {
+        self.said.push(text);
     }
 
     /// A step that a field of config.json asks for.
     fn at(&mut self, place: impl Into<String>, operation: Operation) {
-        self.0.push(Step { operation, place: Some(place.into()) });
+        self.list.push(Step { operation, place: Some(place.into()) });
     }
 }
 
@@ -121,7 +132,7 @@ pub fn prepare(
     descriptors.extend(options.hold.take());
     descriptors.extend(options.console.take());
     Ok(Prepared {
-        steps: steps.0,
+        steps: steps.list,
         namespaces: identity.new,
         joined_before: identity.joined_before,
         id_maps: identity.id_maps,
@@ -131,6 +142,7 @@ pub fn prepare(
         program,
         descriptors,
         report: options.report.take(),
+        said: steps.said,
     })
 }
 

@@ -25,7 +25,10 @@ pub(super) struct Identity {
     pub(super) id_maps: Option<IdMaps>,
     /// Whether further groups can be set in the user namespace.
     pub(super) groups_denied: bool,
+    /// Whether the process is in a user namespace that is not the machine's.
     pub(super) in_user_namespace: bool,
+    /// Whether that is one of the container's own.
+    pub(super) own_users: bool,
     pub(super) descriptors: Vec<OwnedFd>,
 }
 
@@ -124,6 +127,7 @@ pub(super) fn list(steps: &mut Steps, spec: &Spec, options: &Options) -> Result<
         joined_before,
         id_maps: attended_maps,
         groups_denied,
+        own_users: new_user || joined_user,
         in_user_namespace: new_user || joined_user || namespaces::inside_user_namespace(),
         descriptors,
     })

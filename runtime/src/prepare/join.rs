@@ -76,6 +76,7 @@ pub fn prepare_further(spec: &Spec, process: &Process, pid: u32, options: &mut O
         id_maps: None,
         groups_denied: maps.as_ref().is_some_and(IdMaps::groups_denied),
         in_user_namespace: maps.is_some(),
+        own_users: maps.is_some(),
         descriptors: vec![],
     };
     let filter = rights::list(&mut steps, spec, process, &identity)?;
@@ -86,7 +87,7 @@ pub fn prepare_further(spec: &Spec, process: &Process, pid: u32, options: &mut O
     steps.always(Operation::DefaultSignals);
     descriptors.extend(options.console.take());
     Ok(Prepared {
-        steps: steps.0,
+        steps: steps.list,
         namespaces: 0,
         joined_before: before,
         id_maps: None,
@@ -97,6 +98,7 @@ pub fn prepare_further(spec: &Spec, process: &Process, pid: u32, options: &mut O
         program,
         descriptors,
         report: options.report.take(),
+        said: steps.said,
     })
 }
 

@@ -1,6 +1,5 @@
 //! What the process may do: limits, scheduling, user, capabilities, filter.
 
-use linux_raw_sys::general::{CLONE_NEWUSER, MS_PRIVATE};
 use oci_spec::runtime::{Process, Spec};
 
 use super::identity::Identity;
@@ -46,8 +45,15 @@ pub(super) fn list(
         // Without the promise only CAP_SYS_ADMIN may load a filter, and the program may not have it.
         steps.at("/linux/seccomp", Operation::LoadFilter(program));
     }
-    let sets = process.capabilities().as_ref().map(Sets::of).transpose()?.unwrap_or_default();
-    let known = crate::capabilities::known();
+    let asked = process.capabilities().as_ref().map(Sets::of).transpose()?.unwrap_or_default();
+    // In a user namespace of its own a process holds every capability; elsewhere it passes on what it has.
+    let held = if identity.own_users { u64::MAX } else { held()? };
+    let sets = asked.within(held);
+    if sets != asked {
+        let names = asked.beyond(held).join("`, `");
+        steps.say(format!("`{names}` cannot be given: this process does not have it itself"));
+    }
+    let known = crate::capabilities::known()?;
     let dropped: Vec<u32> = (0..64).filter(|bit| known & !sets.bounding & (1 << bit) != 0).collect();
     steps.at("/process/capabilities/bounding", Operation::DropBounding(dropped));
     if no_new_privileges {
@@ -79,6 +85,12 @@ pub(super) fn list(
     steps.at("/process/user/umask", Operation::SetUmask(user.umask().unwrap_or(UMASK)));
     let directory = c_string(process.cwd().as_os_str().as_encoded_bytes(), "/process/cwd")?;
     steps.at("/process/cwd", Operation::ChangeDirectory(directory));
-    let _ = (CLONE_NEWUSER, MS_PRIVATE);
     Ok(filter)
+}
+
+/// The capabilities that this process may use.
+fn held() -> Result<u64> {
+    let sets = rustix::thread::capabilities(None)
+        .map_err(|errno| Error::machine("read this process's capabilities", errno))?;
+    Ok(sets.permitted.bits())
 }
