@@ -11,7 +11,7 @@ fn main() {
     }
     let root = Root::Folder(bundle.dir.join("rootfs"));
     let mut options = Options { end_with_parent: true, without_cgroup: true, ..Options::default() };
-    let prepared = prepare(&bundle, &root, &mut options, None).unwrap_or_else(|e| {
+    let prepared = prepare(&bundle, &root, &mut options, &jobc_runtime::machine::Machine::look().unwrap(), None).unwrap_or_else(|e| {
         eprintln!("{e}");
         std::process::exit(125)
     });

@@ -20,6 +20,7 @@ use crate::container::Options;
 use crate::error::{Error, Kind, Result};
 use crate::hooks::inside::{HookInside, StateText};
 use crate::id_map::IdMaps;
+use crate::machine::Machine;
 use crate::namespaces::Join;
 use crate::operation::{Operation, Step};
 use crate::root::Root;
@@ -101,6 +102,7 @@ pub fn prepare(
     bundle: &Bundle,
     root: &Root,
     options: &mut Options,
+    machine: &Machine,
     layout: Option<&Layout>,
 ) -> Result<Prepared> {
     let spec = &bundle.config.spec;
@@ -110,9 +112,9 @@ pub fn prepare(
     let mut steps = Steps::default();
     steps.always(Operation::EndWithParent(true));
     steps.always(Operation::SetUmask(0));
-    let identity = identity::list(&mut steps, spec, options)?;
+    let identity = identity::list(&mut steps, spec, options, machine)?;
     files::list(&mut steps, bundle, root, options, layout, &identity)?;
-    let filter = rights::list(&mut steps, spec, process, &identity)?;
+    let filter = rights::list(&mut steps, spec, process, &identity, machine)?;
     let program = program::of(process, filter)?;
     if options.end_with_parent {
         // A change of the user forgets it (prctl(2), PR_SET_PDEATHSIG).

@@ -6,6 +6,7 @@ use super::identity::Identity;
 use super::{Steps, c_string};
 use crate::capabilities::Sets;
 use crate::config::scheduling;
+use crate::machine::Machine;
 use crate::error::{Error, Kind, Result};
 use crate::operation::Operation;
 use crate::privileges::SetCapabilities;
@@ -22,6 +23,7 @@ pub(super) fn list(
     spec: &Spec,
     process: &Process,
     identity: &Identity,
+    machine: &Machine,
 ) -> Result<Option<Filter>> {
     for (index, limit) in
         crate::rlimits::of(process.rlimits().as_deref().unwrap_or_default())?.into_iter().enumerate()
@@ -47,14 +49,13 @@ pub(super) fn list(
     }
     let asked = process.capabilities().as_ref().map(Sets::of).transpose()?.unwrap_or_default();
     // In a user namespace of its own a process holds every capability; elsewhere it passes on what it has.
-    let held = if identity.own_users { u64::MAX } else { held()? };
+    let held = if identity.own_users { u64::MAX } else { machine.held };
     let sets = asked.within(held);
     if sets != asked {
         let names = asked.beyond(held).join("`, `");
         steps.say(format!("`{names}` cannot be given: this process does not have it itself"));
     }
-    let known = crate::capabilities::known()?;
-    let dropped: Vec<u32> = (0..64).filter(|bit| known & !sets.bounding & (1 << bit) != 0).collect();
+    let dropped: Vec<u32> = (0..64).filter(|bit| machine.known & !sets.bounding & (1 << bit) != 0).collect();
     steps.at("/process/capabilities/bounding", Operation::DropBounding(dropped));
     if no_new_privileges {
         steps.at("/process/noNewPrivileges", Operation::NoNewPrivileges);
@@ -86,11 +87,4 @@ pub(super) fn list(
     let directory = c_string(process.cwd().as_os_str().as_encoded_bytes(), "/process/cwd")?;
     steps.at("/process/cwd", Operation::ChangeDirectory(directory));
     Ok(filter)
-}
-
-/// The capabilities that this process may use.
-fn held() -> Result<u64> {
-    let sets = rustix::thread::capabilities(None)
-        .map_err(|errno| Error::machine("read this process's capabilities", errno))?;
-    Ok(sets.permitted.bits())
 }
