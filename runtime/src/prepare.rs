@@ -6,7 +6,7 @@
 
 mod files;
 mod identity;
-mod join;
+pub mod join;
 mod program;
 mod rights;
 

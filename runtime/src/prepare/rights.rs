@@ -42,6 +42,10 @@ pub(super) fn list(
         steps.at("/linux/personality", Operation::SetPersonality(scheduling::personality(personality)?));
     }
     let mut filter = linux.and_then(|linux| linux.seccomp().as_ref()).map(seccomp::compile).transpose()?;
+    if let Some(program) = filter.as_ref().filter(|program| !program.unknown.is_empty()) {
+        let names = program.unknown.join("`, `");
+        steps.say(format!("/linux/seccomp: this machine's kernel interface has no system call `{names}`"));
+    }
     let no_new_privileges = process.no_new_privileges().unwrap_or(false);
     if !no_new_privileges && let Some(program) = filter.take() {
         // Without the promise only CAP_SYS_ADMIN may load a filter, and the program may not have it.
@@ -54,6 +58,10 @@ pub(super) fn list(
     if sets != asked {
         let names = asked.beyond(held).join("`, `");
         steps.say(format!("`{names}` cannot be given: this process does not have it itself"));
+    }
+    if sets.idle() != 0 {
+        let names = crate::capabilities::names(sets.idle()).join("`, `");
+        steps.say(format!("/process/capabilities/ambient: `{names}` has no effect without being inheritable"));
     }
     let dropped: Vec<u32> = (0..64).filter(|bit| machine.known & !sets.bounding & (1 << bit) != 0).collect();
     steps.at("/process/capabilities/bounding", Operation::DropBounding(dropped));
@@ -80,7 +88,7 @@ pub(super) fn list(
                 permitted: sets.permitted,
                 inheritable: sets.inheritable,
             },
-            ambient: (0..64).filter(|bit| sets.ambient & (1 << bit) != 0).collect(),
+            ambient: (0..64).filter(|bit| sets.ambient & !sets.idle() & (1 << bit) != 0).collect(),
         }),
     );
     steps.at("/process/user/umask", Operation::SetUmask(user.umask().unwrap_or(UMASK)));
