@@ -1,6 +1,6 @@
 //! Compares the values of config.json with what the specification and the kernel allow, each at its place.
 //!
-//! Limits, capabilities and the filter of system calls are checked where they are turned into the kernel's terms, and so is
+//! Limits and the filter of system calls are checked where they are turned into the kernel's terms, and so is
 //! everything for which a function that does so is called here.
 
 mod linux;
