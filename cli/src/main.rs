@@ -97,7 +97,8 @@ fn containers() -> Option<ExitCode> {
             Err(error) => commands::run::misused(&error),
         }
     } else {
-        OnlyOci::try_parse_from(words).map_or_else(|error| commands::run::misused(&error), |only| commands::oci::run(&only.oci))
+        OnlyOci::try_parse_from(words)
+            .map_or_else(|error| commands::run::misused(&error), |only| commands::oci::run(&only.oci))
     }))
 }
 

@@ -93,6 +93,12 @@ pub fn kill(store: &Store, id: &Id, signal: Signal, all: bool) -> Result<()> {
     Err(Error::new(Kind::State, format!("container `{id}` is not running")))
 }
 
+/// The processes of a container, by their numbers here.
+pub fn processes(store: &Store, id: &Id) -> Result<Vec<u32>> {
+    let record = store.read(id)?;
+    Ok(record.process.filter(|process| process.is_alive()).map(|process| process.pid).into_iter().collect())
+}
+
 /// Removes a container, whatever is left of it.
 ///
 /// With `force` a container that runs is killed first, and one that is not there is no error.
@@ -133,6 +139,21 @@ impl Container {
         let arguments = config.process().as_ref().and_then(|process| process.args().as_deref());
         let program = arguments.and_then(|arguments| arguments.first()).map_or("", String::as_str);
         hold::release(self.entry.path(), program)
+    }
+
+    /// Freezes every process of it.
+    pub fn pause(&mut self) -> Result<()> {
+        Err(Error::new(Kind::Unsupported, "a container cannot be frozen yet"))
+    }
+
+    /// Lets it go on.
+    pub fn resume(&mut self) -> Result<()> {
+        Err(Error::new(Kind::Unsupported, "a container cannot be frozen yet"))
+    }
+
+    /// Takes the lock again.
+    pub fn lock(&self) -> Result<()> {
+        self.entry.lock()
     }
 
     /// Lets others work on it.

@@ -4,6 +4,7 @@
 //! target that was resolved inside the root. So no path is looked up twice, and none is looked up in between.
 
 pub mod cgroups;
+mod copy_up;
 
 use std::ffi::{CStr, CString};
 use std::fmt;
@@ -78,6 +79,9 @@ impl Mount {
             kernel.mount_setattr(mount, false, self.attributes)?;
         }
         let target = self.place.make(kernel, child.root, self.last)?;
+        if let Source::New { copy_up: true, .. } = self.source {
+            copy_up::folder(kernel, target, mount)?;
+        }
         kernel.attach(mount, target)?;
         for change in &self.propagation {
             let attributes =

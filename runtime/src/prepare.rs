@@ -6,7 +6,7 @@
 
 mod files;
 mod identity;
-mod join;
+pub mod join;
 mod program;
 mod rights;
 
@@ -15,11 +15,12 @@ use std::ffi::CString;
 pub use join::prepare_further;
 
 use crate::bundle::Bundle;
-use crate::cgroup::Layout;
+use crate::cgroup::{self, Layout};
 use crate::container::Options;
 use crate::error::{Error, Kind, Result};
 use crate::hooks::inside::{HookInside, StateText};
 use crate::id_map::IdMaps;
+use crate::machine::Machine;
 use crate::namespaces::Join;
 use crate::operation::{Operation, Step};
 use crate::root::Root;
@@ -48,6 +49,17 @@ pub struct Prepared {
     pub descriptors: Vec<std::os::fd::OwnedFd>,
     /// Where the program's failure goes; to who makes the process unless given.
     pub report: Option<std::os::fd::OwnedFd>,
+    /// What a person should know of it, a line each: nothing is refused, and something is not as it was written.
+    pub said: Vec<String>,
+}
+
+/// Where control groups are, and which the container gets.
+#[derive(Clone, Copy, Debug)]
+pub struct ControlGroups<'a> {
+    /// The machine's.
+    pub layout: &'a Layout,
+    /// The container's.
+    pub plan: &'a cgroup::Plan,
 }
 
 /// The user's program, before its trampoline is made.
@@ -65,23 +77,32 @@ pub struct Program {
 
 /// The steps while they are listed.
 #[derive(Debug, Default)]
-struct Steps(Vec<Step>);
+struct Steps {
+    list: Vec<Step>,
+    /// What a person should know of them.
+    said: Vec<String>,
+}
 
 impl Steps {
     /// A step that is always made.
     fn always(&mut self, operation: Operation) {
-        self.0.push(Step { operation, place: None });
+        self.list.push(Step { operation, place: None });
+    }
+
+    /// What a person should know, though nothing is refused.
+    fn say(&mut self, text: String) {
+        self.said.push(text);
     }
 
     /// A step that a field of config.json asks for.
     fn at(&mut self, place: impl Into<String>, operation: Operation) {
-        self.0.push(Step { operation, place: Some(place.into()) });
+        self.list.push(Step { operation, place: Some(place.into()) });
     }
 }
 
 /// Lists the steps from a bundle to its running program.
 ///
-/// `layout` is where control groups are; nothing where the container gets none.
+/// `groups` are where the container's control groups will be; nothing where it gets none.
 ///
 /// # Errors
 ///
@@ -90,7 +111,8 @@ pub fn prepare(
     bundle: &Bundle,
     root: &Root,
     options: &mut Options,
-    layout: Option<&Layout>,
+    machine: &Machine,
+    groups: Option<&ControlGroups<'_>>,
 ) -> Result<Prepared> {
     let spec = &bundle.config.spec;
     let process = spec.process().as_ref().ok_or_else(|| {
@@ -99,9 +121,9 @@ pub fn prepare(
     let mut steps = Steps::default();
     steps.always(Operation::EndWithParent(true));
     steps.always(Operation::SetUmask(0));
-    let identity = identity::list(&mut steps, spec, options)?;
-    files::list(&mut steps, bundle, root, options, layout, &identity)?;
-    let filter = rights::list(&mut steps, spec, process, &identity)?;
+    let identity = identity::list(&mut steps, spec, options, machine)?;
+    files::list(&mut steps, bundle, root, options, groups, &identity)?;
+    let filter = rights::list(&mut steps, spec, process, &identity, machine)?;
     let program = program::of(process, filter)?;
     if options.end_with_parent {
         // A change of the user forgets it (prctl(2), PR_SET_PDEATHSIG).
@@ -121,7 +143,7 @@ pub fn prepare(
     descriptors.extend(options.hold.take());
     descriptors.extend(options.console.take());
     Ok(Prepared {
-        steps: steps.0,
+        steps: steps.list,
         namespaces: identity.new,
         joined_before: identity.joined_before,
         id_maps: identity.id_maps,
@@ -131,6 +153,7 @@ pub fn prepare(
         program,
         descriptors,
         report: options.report.take(),
+        said: steps.said,
     })
 }
 

@@ -381,6 +381,10 @@ extern "C" fn begin(data: *mut c_void) -> ! {
         report.step.store(index, Ordering::Release);
         if let Err(errno) = step.operation.carry_out(&mut child) {
             report.errno.store(errno.raw_os_error(), Ordering::Release);
+            // Who made this process may have ended since, and another one may have started it.
+            if let Some(writer) = &shared.launch.program.failure_writer {
+                let _ = Linux.write(writer.as_raw_fd(), &Failure::Step(errno).report());
+            }
             exit(125)
         }
         index += 1;

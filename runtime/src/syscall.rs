@@ -45,7 +45,8 @@ pub struct Status {
 }
 
 impl Status {
-    const TYPE: u32 = 0o170_000;
+    /// The bits of `mode` that are the file's type (inode(7)).
+    pub const TYPE: u32 = 0o170_000;
 
     /// Whether this is a directory.
     pub fn is_directory(self) -> bool {
@@ -130,6 +131,14 @@ pub trait Kernel {
     fn symlink(&self, target: &CStr, directory: Fd, name: &CStr) -> Result<(), Errno>;
     /// fchownat(2) of a name, links not followed.
     fn chown(&self, directory: Fd, name: &CStr, uid: u32, gid: u32) -> Result<(), Errno>;
+    /// fchmodat(2) of a name that is no link.
+    fn chmod(&self, directory: Fd, name: &CStr, mode: Mode) -> Result<(), Errno>;
+    /// getdents64(2): names of a folder, as the kernel packs them; 0 bytes is the end.
+    fn read_names(&self, directory: Fd, buffer: &mut [u8]) -> Result<usize, Errno>;
+    /// readlinkat(2).
+    fn read_link(&self, directory: Fd, name: &CStr, buffer: &mut [u8]) -> Result<usize, Errno>;
+    /// sendfile(2) until the end of the source.
+    fn copy_file(&self, from: Fd, to: Fd) -> Result<(), Errno>;
     /// fsopen(2).
     fn fsopen(&self, file_system: &CStr) -> Result<Fd, Errno>;
     /// fsconfig(2) with `FSCONFIG_SET_STRING`, or `FSCONFIG_SET_FLAG` without a value.

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::Args as ClapArgs;
 
 #[derive(Debug, ClapArgs)]
+#[allow(clippy::struct_excessive_bools)] // each is a switch of the command line
 pub(crate) struct RunArgs {
     /// The bundle: a folder with a config.json
     pub bundle: PathBuf,

@@ -88,7 +88,7 @@ fn command(args: &OciArgs, log: &mut Log) -> Result<u8> {
         OciCommand::List { format, quiet } => list::containers(&store, *format, *quiet)?,
         OciCommand::Pause { id } => Container::open(&store, &Id::new(id)?)?.pause()?,
         OciCommand::Resume { id } => Container::open(&store, &Id::new(id)?)?.resume()?,
-        OciCommand::Features => print_json(&jobc_runtime::features::features())?,
+        OciCommand::Features => return Err(Error::new(Kind::Unsupported, "not there yet")),
     }
     Ok(0)
 }
@@ -103,8 +103,11 @@ fn make(
     log: &mut Log,
 ) -> Result<Made> {
     if create.no_pivot {
-        return Err(Error::new(Kind::Unsupported, "`--no-pivot` is not there: the root is always entered by pivot_root(2)")
-            .help("with the root on the initial ramdisk, copy it to a tmpfs first"));
+        return Err(Error::new(
+            Kind::Unsupported,
+            "`--no-pivot` is not there: the root is always entered by pivot_root(2)",
+        )
+        .help("with the root on the initial ramdisk, copy it to a tmpfs first"));
     }
     let id = Id::new(id)?;
     let bundle = open(&create.bundle, log)?;
@@ -156,7 +159,8 @@ pub(crate) fn attend(made: Made, signals: &Signals, manner: Manner, keep: bool) 
 }
 
 fn print_json(value: &impl serde::Serialize) -> Result<()> {
-    let text = serde_json::to_string_pretty(value).map_err(|error| Error::new(Kind::State, error.to_string()))?;
+    let text =
+        serde_json::to_string_pretty(value).map_err(|error| Error::new(Kind::State, error.to_string()))?;
     terminal::print(&(text + "\n"));
     Ok(())
 }

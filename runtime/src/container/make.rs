@@ -7,6 +7,7 @@ use std::time::SystemTime;
 use super::{Container, Options, hold};
 use crate::bundle::Bundle;
 use crate::error::{Error, Kind, Result};
+use crate::machine::Machine;
 use crate::prepare::prepare;
 use crate::process::Process;
 use crate::root::Root;
@@ -56,6 +57,14 @@ pub struct Made {
     pub terminal: Option<OwnedFd>,
 }
 
+impl Made {
+    /// Leaves the container to itself.
+    pub fn leave(self) {
+        self.container.unlock();
+        self.process.leave();
+    }
+}
+
 /// Takes a container's name: makes its folder.
 pub fn begin(store: &Store, id: &Id) -> Result<Begun> {
     let entry = store.create(id)?;
@@ -103,7 +112,10 @@ impl Container {
         let Request { mut options, root, console_socket, pid_file } = request;
         options.id.clone_from(&self.record.id);
         options.end_with_parent = then == Then::Attend;
-        let terminal = open_terminal(bundle, &mut options, console_socket.as_deref(), then)?;
+        let process = bundle.config.spec.process().as_ref();
+        let wanted = process.is_some_and(|process| process.terminal().unwrap_or(false));
+        let ours = then == Then::Attend;
+        let terminal = socket::for_terminal(wanted, console_socket.as_deref(), ours, &mut options)?;
         if then == Then::Hold {
             let (start, outcome) = hold::make(self.entry.folder())?;
             options.hold = Some(start);
@@ -115,7 +127,7 @@ impl Container {
         self.record.bundle.clone_from(&bundle.dir);
         self.entry.write_file("config.json", &bundle.text)?;
         self.entry.write(&self.record)?;
-        let prepared = prepare(bundle, &root, &mut options, None)?;
+        let prepared = prepare(bundle, &root, &mut options, &Machine::look()?, None)?;
         let process = prepared.spawn(Groups::default(), &mut |_| Ok(()))?;
         self.record.process = process::Process::of_child(process.pid);
         self.entry.write(&self.record)?;
@@ -127,36 +139,8 @@ impl Container {
     }
 }
 
-/// Sees who gets the other side of the terminal; returns our end of the socket where we do.
-fn open_terminal(
-    bundle: &Bundle,
-    options: &mut Options,
-    console_socket: Option<&Path>,
-    then: Then,
-) -> Result<Option<OwnedFd>> {
-    let process = bundle.config.spec.process().as_ref();
-    let wanted = process.is_some_and(|process| process.terminal().unwrap_or(false));
-    match console_socket {
-        Some(_) if !wanted => {
-            Err(Error::new(Kind::Config, "a console socket is given, and no terminal is asked for")
-                .at("/process/terminal")
-                .help("set it to true, or leave `--console-socket` out"))
-        }
-        Some(path) => {
-            options.console = Some(socket::connect(path)?);
-            Ok(None)
-        }
-        None if wanted && then == Then::Attend => {
-            let (ours, its) = socket::pair()?;
-            options.console = Some(its);
-            Ok(Some(ours))
-        }
-        None => Ok(None),
-    }
-}
-
 /// Writes a process's number to a file, which appears with its content: who waits for it reads no empty one.
-fn write_pid(path: &Path, pid: u32) -> Result<()> {
+pub(crate) fn write_pid(path: &Path, pid: u32) -> Result<()> {
     let name = path.file_name().unwrap_or_default();
     let mut hidden = std::ffi::OsString::from(".");
     hidden.push(name);

@@ -172,15 +172,33 @@ fn controllers(machine: &dyn Machine) -> Found {
         let parameters = off.iter().map(|name| format!("cgroup_enable={name}")).collect::<Vec<_>>();
         return found.fix(Distribution::of(machine).boot_with(&parameters.join(" ")));
     }
-    if !machine.user().is_root() && trees.v2.is_some() && !trees.has_v1() {
-        return found.fix(DELEGATE);
+    // What the root group has and this process's does not was not handed on.
+    if let Some(tree) = &trees.v2 {
+        let all = machine.read(&format!("{}/cgroup.controllers", tree.mount)).unwrap_or_default();
+        let all: Vec<&str> = all.split_whitespace().collect();
+        if lacking.iter().any(|(_, name)| all.contains(name)) {
+            return found.fix(hand_on(machine, &tree.own));
+        }
     }
     found
 }
 
-const DELEGATE: &str = "as root: mkdir -p /etc/systemd/system/user@.service.d && printf '[Service]\\nDelegate=cpu cpuset io \
-                        memory pids\\n' >/etc/systemd/system/user@.service.d/delegate.conf && systemctl daemon-reload; \
-                        then log in again";
+/// How controllers get from the root group to a user's.
+fn hand_on(machine: &dyn Machine, own: &str) -> String {
+    if !has_systemd(machine) {
+        return format!(
+            "as root: write the controllers, as in `+memory +pids`, to cgroup.subtree_control above {own}"
+        );
+    }
+    "as root: mkdir -p /etc/systemd/system/user@.service.d && printf '[Service]\\nDelegate=cpu cpuset io memory pids\\n' \
+     >/etc/systemd/system/user@.service.d/delegate.conf && systemctl daemon-reload; then log in again"
+        .to_owned()
+}
+
+/// Whether systemd is the first process (sd_booted(3)).
+fn has_systemd(machine: &dyn Machine) -> bool {
+    machine.entry("/run/systemd/system").is_some()
+}
 
 const WRITABLE: &str = "mount the control groups writable, or leave the container this is in";
 
@@ -208,7 +226,8 @@ fn delegated(machine: &dyn Machine) -> Found {
         if ["memory", "pids"].iter().all(|name| trees.v2_has(name)) {
             return Found::ok(format!("groups may be made below {}", tree.own));
         }
-        return Found::limited(format!("below {}, without memory and pids", tree.own)).fix(DELEGATE);
+        return Found::limited(format!("below {}, without memory and pids", tree.own))
+            .fix(hand_on(machine, &tree.own));
     }
     if user.is_root() {
         return Found::missing(format!("{} may not be written", tree.own)).fix(WRITABLE);
@@ -218,8 +237,15 @@ fn delegated(machine: &dyn Machine) -> Found {
         return Found::missing(format!("{} is not this user's; {manager} is", tree.own))
             .fix("systemd-run --user --scope -p Delegate=yes jobc …");
     }
-    Found::missing(format!("{} is not this user's", tree.own))
-        .fix("log in through systemd (with pam_systemd, or machinectl shell), or: loginctl enable-linger")
+    let found = Found::missing(format!("{} is not this user's", tree.own));
+    if has_systemd(machine) {
+        return found.fix("log in by ssh, at a terminal or with machinectl shell, so that systemd makes groups for the user");
+    }
+    let name = user.name.unwrap_or_else(|| user.uid.to_string());
+    found.fix(format!(
+        "as root: mkdir {}/{name}, chown it with its cgroup.procs and cgroup.subtree_control to {name}, and start their shell in it",
+        tree.mount
+    ))
 }
 
 fn born_inside(machine: &dyn Machine) -> Found {

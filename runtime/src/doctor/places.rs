@@ -8,20 +8,24 @@ pub(super) const CHECKS: &[Check] = &[
         name: "place.state",
         purpose: "the state of running containers",
         need: Need::Asker,
-        look: |machine| place(machine, &state(machine), 16 << 20),
+        look: |machine| place(machine, &state(machine), "XDG_RUNTIME_DIR", 16 << 20),
     },
     Check {
         name: "place.records",
         purpose: "records and logs of jobs",
         need: Need::Nobody(""),
-        look: |machine| place(machine, &below_home(machine, "XDG_STATE_HOME", ".local/state", ""), 256 << 20),
+        look: |machine| {
+            let path = below_home(machine, "XDG_STATE_HOME", ".local/state", "");
+            place(machine, &path, "XDG_STATE_HOME", 256 << 20)
+        },
     },
     Check {
         name: "place.images",
         purpose: "images and their layers",
         need: Need::Nobody(""),
         look: |machine| {
-            place(machine, &below_home(machine, "XDG_DATA_HOME", ".local/share", "/images"), 10 << 30)
+            let path = below_home(machine, "XDG_DATA_HOME", ".local/share", "/images");
+            place(machine, &path, "XDG_DATA_HOME", 10 << 30)
         },
     },
 ];
@@ -48,7 +52,8 @@ fn below_home(machine: &dyn Machine, variable: &str, otherwise: &str, below: &st
     format!("{folder}/jobc{below}")
 }
 
-fn place(machine: &dyn Machine, path: &str, enough: u64) -> Found {
+/// A folder that `variable` can move, and in which `enough` bytes should be free.
+fn place(machine: &dyn Machine, path: &str, variable: &str, enough: u64) -> Found {
     let facts = match machine.attempt(&format!("place={path}"), As::Me) {
         Ok(facts) => facts,
         Err(why) => return Found::missing(format!("{path}: {why}")),
@@ -59,7 +64,7 @@ fn place(machine: &dyn Machine, path: &str, enough: u64) -> Found {
     let free: u64 = facts.next().and_then(|bytes| bytes.parse().ok()).unwrap_or(0);
     if !writable {
         return Found::missing(format!("{path}: {near} may not be written by this user"))
-            .fix(format!("as root: install -d -m 700 -o {} {path}", machine.user().uid));
+            .fix(format!("set {variable} to a folder that may be"));
     }
     let words = format!("{path}, {} free", bytes(free));
     if free < enough {

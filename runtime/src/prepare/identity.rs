@@ -10,7 +10,8 @@ use super::{Steps, c_string};
 use crate::container::Options;
 use crate::error::{Error, Kind, Result};
 use crate::id_map::IdMaps;
-use crate::namespaces::{self, IdMapFiles, Join, Namespace};
+use crate::machine::Machine;
+use crate::namespaces::{IdMapFiles, Join, Namespace};
 use crate::operation::Operation;
 use crate::process::Gate;
 
@@ -25,11 +26,14 @@ pub(super) struct Identity {
     pub(super) id_maps: Option<IdMaps>,
     /// Whether further groups can be set in the user namespace.
     pub(super) groups_denied: bool,
+    /// Whether the process is in a user namespace that is not the machine's.
     pub(super) in_user_namespace: bool,
+    /// Whether that is one of the container's own.
+    pub(super) own_users: bool,
     pub(super) descriptors: Vec<OwnedFd>,
 }
 
-pub(super) fn list(steps: &mut Steps, spec: &Spec, options: &Options) -> Result<Identity> {
+pub(super) fn list(steps: &mut Steps, spec: &Spec, options: &Options, machine: &Machine) -> Result<Identity> {
     let linux = spec.linux().as_ref();
     let mut new = Vec::new();
     let mut joins = Vec::new();
@@ -124,7 +128,8 @@ pub(super) fn list(steps: &mut Steps, spec: &Spec, options: &Options) -> Result<
         joined_before,
         id_maps: attended_maps,
         groups_denied,
-        in_user_namespace: new_user || joined_user || namespaces::inside_user_namespace(),
+        own_users: new_user || joined_user,
+        in_user_namespace: new_user || joined_user || machine.in_user_namespace,
         descriptors,
     })
 }

@@ -14,6 +14,7 @@ use super::{Prepared, Steps, program, rights};
 use crate::container::Options;
 use crate::error::{Error, Kind, Result};
 use crate::id_map::IdMaps;
+use crate::machine::Machine;
 use crate::namespaces::{Join, Namespace};
 use crate::operation::Operation;
 use crate::rootfs::EnterRoot;
@@ -26,7 +27,13 @@ use crate::terminal::console::Console;
 /// # Errors
 ///
 /// [`Kind::State`] where the container's first process has gone.
-pub fn prepare_further(spec: &Spec, process: &Process, pid: u32, options: &mut Options) -> Result<Prepared> {
+pub fn prepare_further(
+    spec: &Spec,
+    process: &Process,
+    pid: u32,
+    options: &mut Options,
+    machine: &Machine,
+) -> Result<Prepared> {
     let mut steps = Steps::default();
     steps.always(Operation::EndWithParent(true));
     steps.always(Operation::SetUmask(0));
@@ -76,9 +83,10 @@ pub fn prepare_further(spec: &Spec, process: &Process, pid: u32, options: &mut O
         id_maps: None,
         groups_denied: maps.as_ref().is_some_and(IdMaps::groups_denied),
         in_user_namespace: maps.is_some(),
+        own_users: maps.is_some(),
         descriptors: vec![],
     };
-    let filter = rights::list(&mut steps, spec, process, &identity)?;
+    let filter = rights::list(&mut steps, spec, process, &identity, machine)?;
     let program = program::of(process, filter)?;
     steps.always(Operation::EndWithParent(options.end_with_parent));
     let first = 3 + i32::try_from(options.preserve_fds).unwrap_or(i32::MAX - 3);
@@ -86,7 +94,7 @@ pub fn prepare_further(spec: &Spec, process: &Process, pid: u32, options: &mut O
     steps.always(Operation::DefaultSignals);
     descriptors.extend(options.console.take());
     Ok(Prepared {
-        steps: steps.0,
+        steps: steps.list,
         namespaces: 0,
         joined_before: before,
         id_maps: None,
@@ -97,6 +105,7 @@ pub fn prepare_further(spec: &Spec, process: &Process, pid: u32, options: &mut O
         program,
         descriptors,
         report: options.report.take(),
+        said: steps.said,
     })
 }
 

@@ -17,7 +17,7 @@ pub(crate) struct Stack {
 
 impl Stack {
     const GUARD: usize = 4096 * 16;
-    const SIZE: usize = 64 * 1024;
+    const SIZE: usize = 256 * 1024;
 
     /// Maps a stack.
     pub(crate) fn new() -> Result<Self> {

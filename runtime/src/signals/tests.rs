@@ -41,13 +41,12 @@ fn a_signal_has_names_and_a_number() {
 
 #[test]
 fn what_a_program_does_about_a_signal_is_read_from_its_status() {
-    let status =
-        "Name:\tsh\nSigBlk:\t0000000000010000\nSigIgn:\t0000000000000006\nSigCgt:\t0000000000004001\n";
+    let status = "Name:\tsh\nNSpid:\t4711\n\
+        SigBlk:\t0000000000010000\nSigIgn:\t0000000000000006\nSigCgt:\t0000000000004001\n";
     let of = |signal| Disposition::parse(status, signal);
     assert_eq!(of(Signal::HUP), Some(Disposition::Caught));
     assert_eq!(of(Signal::INT), Some(Disposition::Ignored));
     assert_eq!(of(Signal::TERM), Some(Disposition::Caught));
-    assert_eq!(of(Signal::by_number(10).expect("USR1")), Some(Disposition::Default));
     assert_eq!(
         of(Signal::by_number(17).expect("CHLD")),
         Some(Disposition::Caught),
@@ -58,6 +57,12 @@ fn what_a_program_does_about_a_signal_is_read_from_its_status() {
     assert_eq!(Disposition::parse(&first, Signal::TERM), Some(Disposition::Caught));
     let nested = status.replace("4711", "4711\t1\t9");
     assert_eq!(Disposition::parse(&nested, Signal::by_number(10).expect("USR1")), Some(Disposition::Default));
+    let first = status.replace("4711", "4711\t1");
+    let usr1 = Signal::by_number(10).expect("USR1");
+    assert_eq!(of(usr1), Some(Disposition::Default));
+    assert_eq!(Disposition::parse(&first, usr1), Some(Disposition::Spared));
+    assert_eq!(Disposition::parse(&first, Signal::TERM), Some(Disposition::Caught));
+    assert_eq!(Disposition::parse(&status.replace("4711", "4711\t1\t9"), usr1), Some(Disposition::Default));
     assert_eq!(Disposition::parse("Name:\tsh\n", Signal::INT), None);
     assert!(Disposition::of(std::process::id(), Signal::TERM).is_some());
 }

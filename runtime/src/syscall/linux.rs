@@ -106,6 +106,25 @@ impl Kernel for Linux {
         rustix::fs::chownat(lend(directory), name, Some(uid), Some(gid), AtFlags::SYMLINK_NOFOLLOW)
     }
 
+    fn chmod(&self, directory: Fd, name: &CStr, mode: Mode) -> Result<(), Errno> {
+        rustix::fs::chmodat(lend(directory), name, mode, AtFlags::empty())
+    }
+
+    fn read_names(&self, directory: Fd, buffer: &mut [u8]) -> Result<usize, Errno> {
+        call(general::__NR_getdents64, [of_fd(directory), address(buffer), buffer.len(), 0, 0, 0])
+    }
+
+    fn read_link(&self, directory: Fd, name: &CStr, buffer: &mut [u8]) -> Result<usize, Errno> {
+        let path = name.as_ptr() as usize;
+        call(general::__NR_readlinkat, [of_fd(directory), path, address(buffer), buffer.len(), 0, 0])
+    }
+
+    fn copy_file(&self, from: Fd, to: Fd) -> Result<(), Errno> {
+        const AT_ONCE: usize = 1 << 30;
+        while call(general::__NR_sendfile, [of_fd(to), of_fd(from), 0, AT_ONCE, 0, 0])? > 0 {}
+        Ok(())
+    }
+
     fn fsopen(&self, file_system: &CStr) -> Result<Fd, Errno> {
         rustix::mount::fsopen(file_system, FsOpenFlags::FSOPEN_CLOEXEC).map(keep)
     }

@@ -113,6 +113,16 @@ impl Kernel for Record {
         Ok(buffer.len())
     }
 
+    fn read_names(&self, directory: Fd, buffer: &mut [u8]) -> Result<usize, Errno> {
+        self.call("read_names", &[&directory, &buffer.len()])?;
+        Ok(0)
+    }
+
+    fn read_link(&self, directory: Fd, name: &CStr, buffer: &mut [u8]) -> Result<usize, Errno> {
+        self.call("read_link", &[&directory, &name, &buffer.len()])?;
+        Ok(0)
+    }
+
     fn stat(&self, fd: Fd) -> Result<Status, Errno> {
         self.call("stat", &[&fd])?;
         let path = self.path_of(fd);
@@ -170,6 +180,8 @@ impl Kernel for Record {
         fn mknod(directory: Fd, name: &CStr, mode: u32, device: u64) -> () { () }
         fn symlink(target: &CStr, directory: Fd, name: &CStr) -> () { () }
         fn chown(directory: Fd, name: &CStr, uid: u32, gid: u32) -> () { () }
+        fn chmod(directory: Fd, name: &CStr, mode: Mode) -> () { () }
+        fn copy_file(from: Fd, to: Fd) -> () { () }
         fn fsconfig(fs: Fd, key: &CStr, value: Option<&CStr>) -> () { () }
         fn attach(mount: Fd, target: Fd) -> () { () }
         fn mount_setattr(mount: Fd, recursive: bool, attributes: MountAttributes) -> () { () }

@@ -14,6 +14,7 @@ use rustix::net::{
     SocketType,
 };
 
+use crate::container::Options;
 use crate::error::{Error, Kind, Result};
 
 /// Connects to a socket that waits for a master.
@@ -30,8 +31,35 @@ pub fn connect(path: &Path) -> Result<OwnedFd> {
     })
 }
 
+/// Sees who gets the other side of a terminal that is wanted: the caller's socket, or, where `ours`, a socket whose
+/// receiving end is returned. The sending end goes to the options.
+pub(crate) fn for_terminal(
+    wanted: bool,
+    path: Option<&Path>,
+    ours: bool,
+    options: &mut Options,
+) -> Result<Option<OwnedFd>> {
+    match path {
+        Some(_) if !wanted => {
+            Err(Error::new(Kind::Config, "a console socket is given, and no terminal is asked for")
+                .at("/process/terminal")
+                .help("set it to true, or leave `--console-socket` out"))
+        }
+        Some(path) => {
+            options.console = Some(connect(path)?);
+            Ok(None)
+        }
+        None if wanted && ours => {
+            let (receiving, sending) = pair()?;
+            options.console = Some(sending);
+            Ok(Some(receiving))
+        }
+        None => Ok(None),
+    }
+}
+
 /// Both ends of a socket of our own: the one that receives and the one that sends.
-pub fn pair() -> Result<(OwnedFd, OwnedFd)> {
+fn pair() -> Result<(OwnedFd, OwnedFd)> {
     rustix::net::socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
         .map_err(|errno| Error::machine("make a pair of sockets", errno))
 }

@@ -1,14 +1,16 @@
 //! The container's /etc/passwd and /etc/group (passwd(5), group(5)).
 
+use std::ffi::CStr;
 use std::fs::File;
 use std::io::Read as _;
 use std::os::fd::{AsRawFd as _, BorrowedFd};
 
-use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};
+use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use crate::bundle::because;
 use crate::error::{Error, Kind, Result, describe};
+use crate::root::open_inside;
 
 /// The most that is read of either file.
 const LARGEST: u64 = 8 << 20;
@@ -36,7 +38,7 @@ pub(super) struct GroupEntry<'a> {
 
 impl Passwd {
     pub(super) fn read(root: BorrowedFd<'_>) -> Result<Self> {
-        read(root, "etc/passwd").map(Self)
+        read(root, c"etc/passwd").map(Self)
     }
 
     /// Its lines, without those that are none.
@@ -51,7 +53,7 @@ impl Passwd {
 
 impl Group {
     pub(super) fn read(root: BorrowedFd<'_>) -> Result<Self> {
-        read(root, "etc/group").map(Self)
+        read(root, c"etc/group").map(Self)
     }
 
     /// Its lines, without those that are none.
@@ -76,12 +78,12 @@ fn fields<const N: usize>(line: &str) -> Option<[&str; N]> {
 
 /// Reads a file below the root, of which nothing is trusted: links stay inside, and only an ordinary file is opened at all,
 /// for opening a fifo may block and opening a device may do anything.
-fn read(root: BorrowedFd<'_>, path: &str) -> Result<String> {
+fn read(root: BorrowedFd<'_>, path: &CStr) -> Result<String> {
+    let shown = path.to_string_lossy();
     let wrong = |because: String| {
-        Error::new(Kind::Machine, format!("cannot read the container's /{path}: {because}"))
+        Error::new(Kind::Machine, format!("cannot read the container's /{shown}: {because}"))
     };
-    let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
-    let found = match openat2(root, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), resolve) {
+    let found = match open_inside(root, path, OFlags::PATH) {
         Ok(found) => File::from(found),
         Err(Errno::NOENT | Errno::NOTDIR) => return Ok(String::new()),
         Err(errno) => return Err(wrong(describe(errno))),

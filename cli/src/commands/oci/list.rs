@@ -74,7 +74,10 @@ pub(super) fn processes(store: &Store, id: &Id, format: FormatArg, options: &[Os
     let text = String::from_utf8_lossy(&output.stdout);
     if !output.status.success() {
         let why = String::from_utf8_lossy(&output.stderr);
-        return Err(Error::new(Kind::Machine, format!("`ps` says: {}", why.lines().next().unwrap_or_default())));
+        return Err(Error::new(
+            Kind::Machine,
+            format!("`ps` says: {}", why.lines().next().unwrap_or_default()),
+        ));
     }
     let Some(lines) = only(&text, &processes) else {
         return Err(Error::new(Kind::Machine, "`ps` prints no column `PID` with these options")
@@ -101,8 +104,12 @@ mod tests {
 
     #[test]
     fn only_the_containers_lines_are_shown() {
-        let text = "UID   PID  PPID CMD\nroot    1     0 init 7\nroot    7     1 sleep 1\nroot   71     7 sh\n";
-        assert_eq!(only(text, &[7, 71]).as_deref(), Some("UID   PID  PPID CMD\nroot    7     1 sleep 1\nroot   71     7 sh\n"));
+        let text =
+            "UID   PID  PPID CMD\nroot    1     0 init 7\nroot    7     1 sleep 1\nroot   71     7 sh\n";
+        assert_eq!(
+            only(text, &[7, 71]).as_deref(),
+            Some("UID   PID  PPID CMD\nroot    7     1 sleep 1\nroot   71     7 sh\n")
+        );
         assert_eq!(only(text, &[]).as_deref(), Some("UID   PID  PPID CMD\n"));
         assert_eq!(only("CMD\ninit\n", &[1]), None);
         assert_eq!(only("", &[1]), None);
