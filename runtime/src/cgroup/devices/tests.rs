@@ -145,7 +145,7 @@ fn run(program: &[Instruction], opened: Opened) -> bool {
         at += 1;
         match instruction.code {
             LOAD => {
-                registers[to] = Some(context[usize::try_from(instruction.offset / 4).expect("in it")].into())
+                registers[to] = Some(context[usize::try_from(instruction.offset / 4).expect("in it")].into());
             }
             SET => registers[to] = Some(number),
             COPY => registers[to] = Some(value(from)),

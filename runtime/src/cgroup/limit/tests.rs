@@ -52,7 +52,7 @@ fn check(json: &Value) -> String {
                 }
             }
             Err(error) => {
-                text += &format!("{name} error: {error}\n    {}\n", error.help.clone().unwrap_or_default())
+                text += &format!("{name} error: {error}\n    {}\n", error.help.clone().unwrap_or_default());
             }
         }
     }
