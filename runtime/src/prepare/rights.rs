@@ -61,7 +61,8 @@ pub(super) fn list(
     }
     if sets.idle() != 0 {
         let names = crate::capabilities::names(sets.idle()).join("`, `");
-        steps.say(format!("/process/capabilities/ambient: `{names}` has no effect without being inheritable"));
+        steps
+            .say(format!("/process/capabilities/ambient: `{names}` has no effect without being inheritable"));
     }
     let dropped: Vec<u32> = (0..64).filter(|bit| machine.known & !sets.bounding & (1 << bit) != 0).collect();
     steps.at("/process/capabilities/bounding", Operation::DropBounding(dropped));
