@@ -105,7 +105,8 @@ struct SavedGroup {
 impl Cgroup {
     /// Makes the groups of a container and writes its limits; returns those that nothing enforces.
     ///
-    /// Where nothing is limited and no group can be made, there is none, and that is no error.
+    /// Where nothing is limited and no group can be made, there is none, and that is no error. The group `jobc` that
+    /// holds all others stays when they are removed; it has no limits.
     ///
     /// # Errors
     ///
