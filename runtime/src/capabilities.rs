@@ -36,7 +36,8 @@ impl Sets {
     ///
     /// # Errors
     /// [`Kind::Config`] where a set names what another one must have too: the permitted one for the effective one, the
-    /// bounding one for the inheritable one, the permitted and the inheritable one for the ambient one.
+    /// bounding one for the inheritable one. What is ambient without being permitted and inheritable stays in the set
+    /// here: `runc spec` writes that, and it never had an effect; see [`Self::idle`].
     pub fn of(capabilities: &LinuxCapabilities) -> Result<Self> {
         let known = known()?;
         let bits = |set: &Option<Capabilities>| {
@@ -52,8 +53,6 @@ impl Sets {
         for (set, bits, other, allowed) in [
             ("effective", sets.effective, "permitted", sets.permitted),
             ("inheritable", sets.inheritable, "bounding", sets.bounding),
-            ("ambient", sets.ambient, "permitted", sets.permitted),
-            ("ambient", sets.ambient, "inheritable", sets.inheritable),
         ] {
             if bits & !allowed != 0 {
                 let names = names(bits & !allowed).join("`, `");
@@ -77,6 +76,11 @@ impl Sets {
             inheritable: self.inheritable & held,
             ambient: self.ambient & held,
         }
+    }
+
+    /// The ambient capabilities that the kernel would refuse, since they are not permitted and inheritable too.
+    pub fn idle(self) -> u64 {
+        self.ambient & !(self.permitted & self.inheritable)
     }
 
     /// The names of those that a process that holds `held` cannot give, for a warning.

@@ -4,9 +4,11 @@
 //! OCI runtime specification and whether it is kept. `check` compares values with what the kernel and the specification
 //! allow. Both say all they find, at its place; a bundle with an error is not started.
 
+mod check;
 pub mod mount_options;
 pub mod read;
 pub mod scheduling;
+pub mod support;
 pub mod sysctl;
 
 pub use mount_options::MountOptions;
@@ -27,3 +29,6 @@ pub struct Config {
 pub(crate) fn escaped(key: &str) -> String {
     key.replace('~', "~0").replace('/', "~1")
 }
+
+#[cfg(test)]
+mod tests;

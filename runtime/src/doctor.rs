@@ -3,8 +3,9 @@
 //! A [`Check`] is a row of a table: its name, what it is for, who needs it, and a small function that looks. What it
 //! looks at stands behind the trait [`Machine`], so that tests can describe machines. Where the kernel can be asked, it
 //! is: a namespace counts as there when a process of this user got one, not when a setting says so. Such tries are made
-//! by a [`probe`] in a process of its own, which ends with all it made; nothing on the machine changes, and nothing may
-//! take longer than [`machine::PATIENCE`].
+//! by a [`probe`] in a process of its own, which ends with all it made, so nothing on the machine changes. A program or
+//! a try that takes longer than [`machine::PATIENCE`] is ended, and a check that does not come back, as from a file
+//! system whose server is gone, is left behind.
 
 mod capabilities;
 mod cgroups;
@@ -22,6 +23,9 @@ pub mod probe;
 mod runtimes;
 mod security;
 mod timed;
+
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
 
 use serde::Serialize;
 
@@ -179,8 +183,16 @@ pub struct Finding {
     pub fix: Vec<String>,
 }
 
+/// How long a check may take: some make three tries.
+const LONGEST: Duration = Duration::from_secs(12);
+
 /// Looks at everything.
-pub fn examine(machine: &dyn Machine) -> Report {
+pub fn examine(machine: impl Machine) -> Report {
+    let machine: Arc<dyn Machine> = Arc::new(machine);
+    examine_within(&machine, LONGEST)
+}
+
+fn examine_within(machine: &Arc<dyn Machine>, longest: Duration) -> Report {
     let user = machine.user();
     let root = user.is_root();
     let mut checks = vec![];
@@ -188,7 +200,7 @@ pub fn examine(machine: &dyn Machine) -> Report {
     let mut for_all = true;
     for (subject, check) in SUBJECTS.iter().flat_map(|(subject, checks)| checks.iter().map(|c| (*subject, c)))
     {
-        let Found { status, words: found, fix, follows } = (check.look)(machine);
+        let Found { status, words: found, fix, follows } = look(check, machine, longest);
         let needed = match check.need {
             Need::Everyone | Need::Asker => true,
             Need::Root => root,
@@ -215,6 +227,19 @@ pub fn examine(machine: &dyn Machine) -> Report {
         Containers { root: None, user: answer }
     };
     Report { version: 1, user, containers, checks }
+}
+
+/// Looks in a thread of its own, which is left behind where it does not come back.
+fn look(check: &Check, machine: &Arc<dyn Machine>, longest: Duration) -> Found {
+    let (answer, answers) = mpsc::channel();
+    let (look, machine) = (check.look, Arc::clone(machine));
+    std::thread::spawn(move || {
+        // Nobody listens any more where it took too long.
+        let _ = answer.send(look(&*machine));
+    });
+    answers
+        .recv_timeout(longest)
+        .unwrap_or_else(|_| Found::missing(format!("no answer in {} s", longest.as_secs_f32())))
 }
 
 impl Answer {

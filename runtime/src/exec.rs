@@ -163,7 +163,8 @@ pub fn exec(store: &Store, id: &Id, request: Request) -> Result<(Process, Option
     let terminal = socket::for_terminal(wanted, console_socket.as_deref(), !detached, &mut options)?;
     let config = container::config(&folder)?;
     // Its namespaces are opened by number; that they are the container's and no stranger's is sure if it lives after.
-    let prepared = prepare_further(&config, &process, first.pid, &mut options)?;
+    let prepared =
+        prepare_further(&config, &process, first.pid, &mut options, &crate::machine::Machine::look()?)?;
     if !first.is_alive() {
         return Err(Error::new(Kind::State, format!("container `{id}` has ended")));
     }

@@ -24,6 +24,7 @@ pub mod exec;
 pub mod features;
 pub mod hooks;
 pub mod id_map;
+pub mod machine;
 pub mod mounts;
 pub mod namespaces;
 pub mod operation;

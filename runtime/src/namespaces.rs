@@ -90,14 +90,6 @@ impl fmt::Display for Namespace {
     }
 }
 
-/// Whether this process is in a user namespace that is not the machine's: one whose ids are not all ids there are.
-///
-/// Container engines of normal users start their runtimes in one, as its root, and the kernel makes no device nodes there.
-pub fn inside_user_namespace() -> bool {
-    std::fs::read_to_string("/proc/self/uid_map")
-        .is_ok_and(|map| !map.split_whitespace().eq(["0", "0", "4294967295"]))
-}
-
 /// The names of `CLONE_NEW*` bits, with commas; `none` for none.
 pub fn names(flags: u32) -> String {
     let names: Vec<String> =

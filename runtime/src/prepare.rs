@@ -15,11 +15,12 @@ use std::ffi::CString;
 pub use join::prepare_further;
 
 use crate::bundle::Bundle;
-use crate::cgroup::Layout;
+use crate::cgroup::{self, Layout};
 use crate::container::Options;
 use crate::error::{Error, Kind, Result};
 use crate::hooks::inside::{HookInside, StateText};
 use crate::id_map::IdMaps;
+use crate::machine::Machine;
 use crate::namespaces::Join;
 use crate::operation::{Operation, Step};
 use crate::root::Root;
@@ -50,6 +51,15 @@ pub struct Prepared {
     pub report: Option<std::os::fd::OwnedFd>,
     /// What a person should know of it, a line each: nothing is refused, and something is not as it was written.
     pub said: Vec<String>,
+}
+
+/// Where control groups are, and which the container gets.
+#[derive(Clone, Copy, Debug)]
+pub struct ControlGroups<'a> {
+    /// The machine's.
+    pub layout: &'a Layout,
+    /// The container's.
+    pub plan: &'a cgroup::Plan,
 }
 
 /// The user's program, before its trampoline is made.
@@ -92,7 +102,7 @@ impl Steps {
 
 /// Lists the steps from a bundle to its running program.
 ///
-/// `layout` is where control groups are; nothing where the container gets none.
+/// `groups` are where the container's control groups will be; nothing where it gets none.
 ///
 /// # Errors
 ///
@@ -101,7 +111,8 @@ pub fn prepare(
     bundle: &Bundle,
     root: &Root,
     options: &mut Options,
-    layout: Option<&Layout>,
+    machine: &Machine,
+    groups: Option<&ControlGroups<'_>>,
 ) -> Result<Prepared> {
     let spec = &bundle.config.spec;
     let process = spec.process().as_ref().ok_or_else(|| {
@@ -110,9 +121,9 @@ pub fn prepare(
     let mut steps = Steps::default();
     steps.always(Operation::EndWithParent(true));
     steps.always(Operation::SetUmask(0));
-    let identity = identity::list(&mut steps, spec, options)?;
-    files::list(&mut steps, bundle, root, options, layout, &identity)?;
-    let filter = rights::list(&mut steps, spec, process, &identity)?;
+    let identity = identity::list(&mut steps, spec, options, machine)?;
+    files::list(&mut steps, bundle, root, options, groups, &identity)?;
+    let filter = rights::list(&mut steps, spec, process, &identity, machine)?;
     let program = program::of(process, filter)?;
     if options.end_with_parent {
         // A change of the user forgets it (prctl(2), PR_SET_PDEATHSIG).

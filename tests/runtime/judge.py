@@ -5,6 +5,7 @@ import os
 import shutil
 import sys
 import tempfile
+import time
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -26,7 +27,7 @@ class Judge:
         self.parser.add_argument("--runtime", default=os.environ.get("RUNTIME"),
                                  help="the runtime to judge: a path, `runc` or `crun`; the `jobc` of this tree if absent")
         self.parser.add_argument("--only", metavar="TEXT", help="only the cases whose name contains this")
-        self.options = None
+        self.options, self.since = None, time.monotonic()
 
     def parse(self):
         self.options = self.parser.parse_args()
@@ -39,11 +40,12 @@ class Judge:
         """Counts one case; `problems` are lines, none for a case that is as it must be."""
         problems = list(problems)
         self.judged += 1
+        took, self.since = time.monotonic() - self.since, time.monotonic()
         if problems:
             self.refused += 1
             print(f"{self.name}: {case}: " + "\n    ".join(problems), flush=True)
         elif os.environ.get("JOBC_VERBOSE"):
-            print(f"{self.name}: {case}: fine", flush=True)
+            print(f"{self.name}: {case}: fine, {took:.1f} s", flush=True)
 
     def note(self, text, times=1):
         """Remembers something a reader of the result must know; equal notes are counted."""

@@ -8,7 +8,7 @@ use crate::args::{Args, FormatArg};
 use crate::{Outcome, terminal};
 
 pub(crate) fn run(args: &Args) -> Outcome {
-    let report = examine(&ThisMachine::new(PROBER.map(Into::into)));
+    let report = examine(ThisMachine::new(PROBER.map(Into::into)));
     terminal::print(&match args.format {
         FormatArg::Json => jobc_compiler::emit::to_json(&report),
         FormatArg::Short => report.checks.iter().map(short).collect::<String>() + &report.summary() + "\n",

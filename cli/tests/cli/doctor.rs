@@ -107,6 +107,28 @@ fn a_user_without_namespaces_is_told_so() {
     assert!(user["fix"][0].as_str().unwrap().contains("user.max_user_namespaces"), "{user}");
 }
 
+/// The setting belongs to a pid namespace, so nobody else notices.
+#[test]
+fn a_machine_that_forbids_executable_memory_is_found() {
+    if !as_root() {
+        return;
+    }
+    let folder = Folder::new();
+    if folder.bash("test -e /proc/sys/vm/memfd_noexec").code != Some(0) {
+        eprintln!("skipped: this kernel does not know vm.memfd_noexec");
+        return;
+    }
+    let line = "echo 2 >/proc/sys/vm/memfd_noexec && exec $JOBC doctor --format json";
+    let run = folder.bash(&format!("unshare -pf --mount-proc sh -c '{line}'")).exits(1);
+    let report = json(&run);
+    let memory = check(&report, "kernel.executable-memory");
+    assert_eq!(memory["status"], "missing", "{memory}");
+    assert!(memory["fix"][0].as_str().unwrap().contains("vm.memfd_noexec"), "{memory}");
+    assert_eq!(report["containers"]["root"]["without"][0], "kernel.executable-memory");
+    let report = json(&folder.jobc(&["doctor", "--format", "json"]));
+    assert_eq!(check(&report, "kernel.executable-memory")["status"], "ok");
+}
+
 /// The range is granted in files that only this test's mount namespace has, and mapped by the machine's newuidmap.
 #[test]
 fn a_range_of_ids_is_really_mapped() {

@@ -41,17 +41,18 @@ fn sets_that_contradict_each_other_are_refused_at_their_place() {
             json!({"inheritable": ["CAP_KILL"], "permitted": ["CAP_KILL"]}),
             "config.json: /process/capabilities/inheritable: `CAP_KILL` cannot be inheritable without being bounding",
         ),
-        (
-            json!({"bounding": ["CAP_KILL"], "ambient": ["CAP_KILL"], "inheritable": ["CAP_KILL"]}),
-            "config.json: /process/capabilities/ambient: `CAP_KILL` cannot be ambient without being permitted",
-        ),
-        (
-            json!({"ambient": ["CAP_KILL"], "permitted": ["CAP_KILL"]}),
-            "config.json: /process/capabilities/ambient: `CAP_KILL` cannot be ambient without being inheritable",
-        ),
     ] {
         assert_eq!(sets(json).expect_err("refused").to_string(), expected);
     }
+}
+
+#[test]
+fn an_ambient_capability_without_its_inheritable_twin_is_idle() {
+    let both = json!(["CAP_KILL"]);
+    let idle = sets(json!({"bounding": both, "permitted": both, "ambient": both})).expect("sets");
+    assert_eq!(idle.idle(), KILL);
+    let real = sets(json!({"bounding": both, "permitted": both, "inheritable": both, "ambient": both}));
+    assert_eq!(real.expect("sets").idle(), 0);
 }
 
 #[test]

@@ -7,6 +7,7 @@ use std::time::SystemTime;
 use super::{Container, Options, hold};
 use crate::bundle::Bundle;
 use crate::error::{Error, Kind, Result};
+use crate::machine::Machine;
 use crate::prepare::{Prepared, prepare};
 use crate::process::Process;
 use crate::root::Root;
@@ -95,7 +96,7 @@ impl Begun {
             Some(root) => root,
             None => Root::of(bundle, None, self.folder())?,
         };
-        prepare(bundle, &root, &mut options, None)
+        prepare(bundle, &root, &mut options, &Machine::look()?, None)
     }
 
     /// Makes the container from a bundle, as far as `then` says. Nothing is left of it where that fails.
@@ -136,7 +137,7 @@ impl Container {
         self.record.bundle.clone_from(&bundle.dir);
         self.entry.write_file("config.json", &bundle.text)?;
         self.entry.write(&self.record)?;
-        let prepared = prepare(bundle, &root, &mut options, None)?;
+        let prepared = prepare(bundle, &root, &mut options, &Machine::look()?, None)?;
         let process = prepared.spawn(Groups::default(), &mut |_| Ok(()))?;
         self.record.process = process::Process::of_child(process.pid);
         self.entry.write(&self.record)?;

@@ -3,6 +3,7 @@
 use linux_raw_sys::general as number;
 
 use super::{Check, Found, Machine, Need};
+use crate::capabilities;
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -25,27 +26,21 @@ pub(super) const SET_UP: &str = "capability.set-up";
 /// `CAP_SYS_ADMIN` as a bit of a set: without it root makes no namespace and no mount, and attaches no BPF program.
 pub(super) const ADMINISTRATION: u64 = 1 << number::CAP_SYS_ADMIN;
 
-/// What root's set-up takes, with what for.
-const NEEDED: [(u32, &str); 8] = [
-    (number::CAP_SYS_ADMIN, "CAP_SYS_ADMIN"),
-    (number::CAP_SETUID, "CAP_SETUID"),
-    (number::CAP_SETGID, "CAP_SETGID"),
-    (number::CAP_SETPCAP, "CAP_SETPCAP"),
-    (number::CAP_MKNOD, "CAP_MKNOD"),
-    (number::CAP_CHOWN, "CAP_CHOWN"),
-    (number::CAP_DAC_OVERRIDE, "CAP_DAC_OVERRIDE"),
-    (number::CAP_KILL, "CAP_KILL"),
-];
+/// What root's set-up takes, a bit for each.
+const NEEDED: u64 = ADMINISTRATION
+    | 1 << number::CAP_SETUID
+    | 1 << number::CAP_SETGID
+    | 1 << number::CAP_SETPCAP
+    | 1 << number::CAP_MKNOD
+    | 1 << number::CAP_CHOWN
+    | 1 << number::CAP_DAC_OVERRIDE
+    | 1 << number::CAP_KILL;
 
 /// The effective set, from the line `CapEff` of /proc/self/status.
 pub(super) fn effective(machine: &dyn Machine) -> Option<u64> {
     let status = machine.read("/proc/self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"))?;
     u64::from_str_radix(line.trim(), 16).ok()
-}
-
-fn has(set: u64, capability: u32) -> bool {
-    set & (1 << capability) != 0
 }
 
 fn set_up(machine: &dyn Machine) -> Found {
@@ -55,24 +50,19 @@ fn set_up(machine: &dyn Machine) -> Found {
     if !machine.user().is_root() {
         return Found::ok("not needed: a user namespace gives them inside a container");
     }
-    let lacking: Vec<&str> =
-        NEEDED.iter().filter(|(capability, _)| !has(set, *capability)).map(|(_, name)| *name).collect();
+    let lacking = capabilities::names(NEEDED & !set);
     if lacking.is_empty() {
-        return Found::ok(NEEDED.map(|(_, name)| name).join(", "));
+        return Found::ok(capabilities::names(NEEDED).join(", "));
     }
     let words = format!("root without {}", lacking.join(", "));
     let fix = "run outside the container this is in, or start that one with these capabilities";
     // Without this one nothing can be made; without another some bundles cannot be kept.
-    if has(set, number::CAP_SYS_ADMIN) {
-        Found::limited(words).fix(fix)
-    } else {
-        Found::missing(words).fix(fix)
-    }
+    if set & ADMINISTRATION != 0 { Found::limited(words).fix(fix) } else { Found::missing(words).fix(fix) }
 }
 
 fn raise(machine: &dyn Machine) -> Found {
     match effective(machine) {
-        Some(set) if has(set, number::CAP_SYS_RESOURCE) => Found::ok("limits can be raised"),
+        Some(set) if set & 1 << number::CAP_SYS_RESOURCE != 0 => Found::ok("limits can be raised"),
         _ if machine.user().is_root() => Found::limited("limits can be lowered, not raised")
             .fix("give this process CAP_SYS_RESOURCE, or raise the limits it starts with (limit.*)"),
         _ => Found::limited("limits can be lowered, not raised, as for every normal user")

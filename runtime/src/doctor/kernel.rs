@@ -1,5 +1,7 @@
 //! The kernel: its release, and the system calls containers are made with.
 
+use super::distribution::sysctl;
+use super::machine::As;
 use super::{Check, Found, Machine, Need};
 use crate::syscall::available::Call;
 
@@ -15,6 +17,12 @@ pub(super) const CHECKS: &[Check] = &[
         purpose: "placing mounts by descriptor, processes that cannot be mistaken for others, closed descriptors",
         need: Need::Everyone,
         look: calls,
+    },
+    Check {
+        name: "kernel.executable-memory",
+        purpose: "the last step before a container's program, which must not be a file of the machine",
+        need: Need::Everyone,
+        look: executable_memory,
     },
 ];
 
@@ -51,4 +59,13 @@ fn calls(machine: &dyn Machine) -> Found {
     } else {
         found.fix("use a newer kernel")
     }
+}
+
+fn executable_memory(machine: &dyn Machine) -> Found {
+    let Err(why) = machine.attempt("trampoline", As::Me) else {
+        return Found::ok("made, sealed and executed");
+    };
+    let forbidden = machine.read("/proc/sys/vm/memfd_noexec").is_some_and(|value| value.trim() == "2");
+    let found = Found::missing(why);
+    if forbidden { found.fix(sysctl("vm.memfd_noexec", "1")) } else { found }
 }

@@ -21,7 +21,7 @@ pub const PATIENCE: Duration = Duration::from_secs(3);
 const NOBODY: u32 = 65534;
 
 /// The machine as the checks see it.
-pub trait Machine {
+pub trait Machine: Send + Sync + 'static {
     /// Who runs this.
     fn user(&self) -> User;
     /// An environment variable that is not empty.

@@ -108,7 +108,7 @@ fn as_normal_user(machine: &dyn Machine) -> Found {
         Ok(_) => Found::ok(who),
         Err(why) if !machine.user().is_root() => refused(machine, NORMAL_USER, why),
         Err(why) => {
-            let fixes = fixes(machine, why.split(':').next().unwrap_or_default());
+            let fixes = fixes(machine, step_of(&why), false);
             Found::missing(format!("{why}; {who}")).fixes(fixes)
         }
     }
@@ -123,19 +123,24 @@ pub(super) fn refused(machine: &dyn Machine, own: &str, why: String) -> Found {
     if machine.user().is_root() && !administrator {
         return Found::missing(why).follows(super::capabilities::SET_UP);
     }
-    let step = why.split(':').next().unwrap_or_default();
+    let step = step_of(&why);
     let cause = CHECKS.iter().find(|check| check.name.strip_prefix("namespace.") == Some(step));
     match cause {
         Some(cause) if cause.name != own => Found::missing(why).follows(cause.name),
         _ => {
-            let fixes = fixes(machine, step);
+            let fixes = fixes(machine, step, machine.user().is_root());
             Found::missing(why).fixes(fixes)
         }
     }
 }
 
-/// What may let a step succeed.
-fn fixes(machine: &dyn Machine, step: &str) -> Vec<String> {
+/// The step that a refusal's words begin with.
+fn step_of(why: &str) -> &str {
+    why.split(':').next().unwrap_or_default()
+}
+
+/// What may let a step succeed, for root or for a normal user.
+fn fixes(machine: &dyn Machine, step: &str, root: bool) -> Vec<String> {
     match step {
         "user" => user_namespaces(machine),
         "proc" => vec!["parts of /proc are covered, as in a container: run outside of it".to_owned()],
@@ -144,6 +149,8 @@ fn fixes(machine: &dyn Machine, step: &str) -> Vec<String> {
             let known = kinds.lines().any(|line| line.ends_with("\toverlay"));
             if known { vec![] } else { vec!["as root: modprobe overlay".to_owned()] }
         }
+        // AppArmor may give a user namespace and take all rights in it.
+        _ if !root => app_armor(machine),
         _ => vec![],
     }
 }
@@ -158,13 +165,19 @@ fn user_namespaces(machine: &dyn Machine) -> Vec<String> {
     if is("/proc/sys/kernel/unprivileged_userns_clone", "0") {
         fixes.push(sysctl("kernel.unprivileged_userns_clone", "1"));
     }
-    if is("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1") {
-        fixes.push(sysctl("kernel.apparmor_restrict_unprivileged_userns", "0"));
-        fixes.push("or, in place of that, an AppArmor profile for jobc with the rule `userns,`".to_owned());
-    }
+    fixes.extend(app_armor(machine));
     let filtered = machine.read("/proc/self/status").is_some_and(|status| status.contains("\nSeccomp:\t2"));
     if fixes.is_empty() && filtered {
         fixes.push("a seccomp filter is around this process: leave the container it runs in".to_owned());
     }
     fixes
+}
+
+fn app_armor(machine: &dyn Machine) -> Vec<String> {
+    let setting = machine.read("/proc/sys/kernel/apparmor_restrict_unprivileged_userns");
+    if setting.is_none_or(|value| value.trim() != "1") {
+        return vec![];
+    }
+    let other = "or, in place of that, an AppArmor profile for jobc with the rule `userns,`";
+    vec![sysctl("kernel.apparmor_restrict_unprivileged_userns", "0"), other.to_owned()]
 }

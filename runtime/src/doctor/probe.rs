@@ -4,9 +4,10 @@
 //! namespace, in that an overlay. Each step changes this process, so the next one stands on it. Mounts are made after
 //! the step `mount` only, which lets none of them out (mount_namespaces(7)).
 
+use std::ffi::CString;
 use std::fs;
 use std::io::{Read as _, Write as _};
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -98,6 +99,7 @@ fn one(step: &str, again: &mut dyn FnMut() -> Command) -> Result<String, String>
         "mqueue" => mount_new("mqueue", &[], HERE),
         "devpts" => mount_new("devpts", &[("newinstance", ""), ("ptmxmode", "0666")], HERE),
         "overlay" => overlay(),
+        "trampoline" => trampoline(again),
         "first" => Ok(()),
         _ => Err("no such step".to_owned()),
     }?;
@@ -231,6 +233,16 @@ fn overlay() -> Result<(), String> {
     let lower = fs::read_to_string(path("lower/kept")).map_err(|error| io_words(&error))?;
     let upper = fs::read_to_string(path("upper/kept")).map_err(|error| io_words(&error))?;
     if (&*lower, &*upper) == ("lower", "upper") { Ok(()) } else { Err("it mixes its layers".to_owned()) }
+}
+
+/// Starts this program again the way containers start theirs: through a sealed executable in memory.
+fn trampoline(again: &mut dyn FnMut() -> Command) -> Result<(), String> {
+    // A path would be looked up again; this link leads to the file that runs here.
+    let program =
+        CString::new(format!("/proc/{}/exe", std::process::id())).map_err(|error| error.to_string())?;
+    let image = crate::trampoline::build(&[program], None, 2).map_err(|error| error.message)?;
+    let mut command = Command::new(format!("/proc/self/fd/{}", image.as_raw_fd()));
+    child(command.args(again().get_args()).arg("")).map(drop)
 }
 
 /// What a folder that may not be there yet would offer: the nearest one above it, whether it may be written, its free

@@ -11,6 +11,7 @@ use std::os::fd::{AsRawFd as _, OwnedFd};
 use oci_spec::runtime::Hook;
 use rustix::io::Errno;
 
+use super::program::Program;
 use crate::c_list::CList;
 use crate::error::{Error, Kind, Result};
 use crate::operation::Child;
@@ -56,7 +57,11 @@ impl HookInside {
             Some(arguments) if !arguments.is_empty() => list(arguments)?,
             _ => vec![path.clone()],
         };
-        let seconds = hook.timeout().filter(|&seconds| seconds > 0).unwrap_or(TIME_OUT);
+        let milliseconds = super::time_out(hook)?.as_millis();
+        if stage == "createContainer" {
+            // Executed by name, later and elsewhere: its folders must be safe too, whatever it is.
+            Program::open(hook.path())?.check_folders()?;
+        }
         Ok(Self {
             stage,
             path,
@@ -64,7 +69,7 @@ impl HookInside {
             environment: CList::new(list(hook.env().as_deref().unwrap_or_default())?),
             state: state.file()?,
             pid_at: state.pid_at,
-            time_out: i32::try_from(seconds.saturating_mul(1000)).unwrap_or(i32::MAX),
+            time_out: i32::try_from(milliseconds).unwrap_or(i32::MAX),
             stack: Stack::new()?,
         })
     }

@@ -6,10 +6,14 @@ use super::*;
 use crate::bundle::Bundle;
 use crate::config::Config;
 use crate::container::Options;
+use crate::machine::Machine;
 use crate::prepare::prepare;
 use crate::process::Report;
 use crate::root::Root;
 use crate::syscall::record::Record;
+
+/// Root on a kernel of today.
+const MACHINE: Machine = Machine { known: (1 << 41) - 1, held: (1 << 41) - 1, in_user_namespace: false };
 
 /// A bundle that asks for a bit of everything; `change` is laid over it.
 fn bundle(change: &Value) -> Bundle {
@@ -56,7 +60,7 @@ fn merge(base: &mut Value, change: &Value) {
 
 fn steps(change: &Value) -> Vec<Step> {
     let root = Root::Folder("/bundle/rootfs".into());
-    prepare(&bundle(change), &root, &mut Options::default(), None).unwrap().steps
+    prepare(&bundle(change), &root, &mut Options::default(), &MACHINE, None).unwrap().steps
 }
 
 fn machine() -> Record {
@@ -103,7 +107,7 @@ fn a_terminal_is_opened_in_the_containers_own_devpts() {
     let change = json!({"process": {"terminal": true, "consoleSize": {"height": 24, "width": 80}}});
     let mut options = Options { console: Some(socket.into()), ..Options::default() };
     let root = Root::Folder("/bundle/rootfs".into());
-    let prepared = prepare(&bundle(&change), &root, &mut options, None).unwrap();
+    let prepared = prepare(&bundle(&change), &root, &mut options, &MACHINE, None).unwrap();
     let kernel = machine();
     carry_out(&prepared.steps, &kernel).unwrap();
     let lines = kernel.lines();

@@ -1,5 +1,7 @@
 //! What the process sees: root, mounts, devices, terminal, hidden and read-only paths.
 
+mod cgroups;
+
 use std::ffi::CString;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::ffi::OsStrExt as _;
@@ -11,9 +13,8 @@ use linux_raw_sys::general::{
 use oci_spec::runtime::{LinuxDevice, LinuxDeviceType, Spec};
 
 use super::identity::Identity;
-use super::{Steps, c_string, list_hooks, parent_hooks};
+use super::{ControlGroups, Steps, c_string, list_hooks, parent_hooks};
 use crate::bundle::Bundle;
-use crate::cgroup::Layout;
 use crate::config::mount_options::{MountOptions, Propagation, Recursive};
 use crate::config::sysctl::{self, Parameter};
 use crate::container::Options;
@@ -32,7 +33,7 @@ pub(super) fn list(
     bundle: &Bundle,
     root: &Root,
     options: &mut Options,
-    layout: Option<&Layout>,
+    groups: Option<&ControlGroups<'_>>,
     identity: &Identity,
 ) -> Result<()> {
     let spec = &bundle.config.spec;
@@ -48,7 +49,7 @@ pub(super) fn list(
         }
     }
 
-    let mounts = mounts(bundle, layout, identity, options, machine != u64::from(MS_PRIVATE))?;
+    let mounts = mounts(steps, bundle, groups, identity, machine != u64::from(MS_PRIVATE))?;
     let brought =
         mounts.iter().find(|(_, operation)| place_of(operation).is_some_and(|place| place == c"dev"));
     let machine_dev = brought.is_some_and(|(_, operation)| {
@@ -120,10 +121,10 @@ fn machine_folder(path: &Path) -> Result<Mount> {
 }
 
 fn mounts(
+    steps: &mut Steps,
     bundle: &Bundle,
-    layout: Option<&Layout>,
+    groups: Option<&ControlGroups<'_>>,
     identity: &Identity,
-    options: &Options,
     followed: bool,
 ) -> Result<Vec<(usize, Operation)>> {
     let mut list = Vec::new();
@@ -133,10 +134,10 @@ fn mounts(
         let place = place(mount.destination(), &at)?;
         let kind = mount.typ().as_deref().unwrap_or(if words.bind.is_some() { "bind" } else { "none" });
         if words.bind.is_none() && matches!(kind, "cgroup" | "cgroup2") {
-            let read_only = words.set & u64::from(MOUNT_ATTR_RDONLY) != 0;
             let own = identity.own.contains(&Namespace::Cgroup);
-            if let Some(operation) = cgroups(place, kind, read_only, own, layout, options)? {
-                list.push((index, operation));
+            match groups.and_then(|groups| cgroups::mount(&place, kind, words.set, own, groups)) {
+                Some(operation) => list.push((index, operation)),
+                None => steps.say(format!("{at}: control groups are not shown: the container has none here")),
             }
             continue;
         }
@@ -182,19 +183,6 @@ fn mounts(
 /// The first of several errors: all of them were told when the bundle was checked.
 fn first(errors: Vec<Error>, at: &str) -> Error {
     errors.into_iter().next().unwrap_or_else(|| Error::new(Kind::Config, "the options cannot be kept").at(at))
-}
-
-/// The control groups as the container sees them: its own group as the root, or the same by a bind mount.
-fn cgroups(
-    place: Place,
-    kind: &str,
-    read_only: bool,
-    own_namespace: bool,
-    layout: Option<&Layout>,
-    options: &Options,
-) -> Result<Option<Operation>> {
-    let _ = (place, kind, read_only, own_namespace, layout, options);
-    Ok(None)
 }
 
 fn place_of(operation: &Operation) -> Option<&std::ffi::CStr> {

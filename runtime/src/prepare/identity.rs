@@ -10,7 +10,8 @@ use super::{Steps, c_string};
 use crate::container::Options;
 use crate::error::{Error, Kind, Result};
 use crate::id_map::IdMaps;
-use crate::namespaces::{self, IdMapFiles, Join, Namespace};
+use crate::machine::Machine;
+use crate::namespaces::{IdMapFiles, Join, Namespace};
 use crate::operation::Operation;
 use crate::process::Gate;
 
@@ -32,7 +33,7 @@ pub(super) struct Identity {
     pub(super) descriptors: Vec<OwnedFd>,
 }
 
-pub(super) fn list(steps: &mut Steps, spec: &Spec, options: &Options) -> Result<Identity> {
+pub(super) fn list(steps: &mut Steps, spec: &Spec, options: &Options, machine: &Machine) -> Result<Identity> {
     let linux = spec.linux().as_ref();
     let mut new = Vec::new();
     let mut joins = Vec::new();
@@ -128,7 +129,7 @@ pub(super) fn list(steps: &mut Steps, spec: &Spec, options: &Options) -> Result<
         id_maps: attended_maps,
         groups_denied,
         own_users: new_user || joined_user,
-        in_user_namespace: new_user || joined_user || namespaces::inside_user_namespace(),
+        in_user_namespace: new_user || joined_user || machine.in_user_namespace,
         descriptors,
     })
 }

@@ -14,6 +14,7 @@ use super::{Prepared, Steps, program, rights};
 use crate::container::Options;
 use crate::error::{Error, Kind, Result};
 use crate::id_map::IdMaps;
+use crate::machine::Machine;
 use crate::namespaces::{Join, Namespace};
 use crate::operation::Operation;
 use crate::rootfs::EnterRoot;
@@ -26,7 +27,13 @@ use crate::terminal::console::Console;
 /// # Errors
 ///
 /// [`Kind::State`] where the container's first process has gone.
-pub fn prepare_further(spec: &Spec, process: &Process, pid: u32, options: &mut Options) -> Result<Prepared> {
+pub fn prepare_further(
+    spec: &Spec,
+    process: &Process,
+    pid: u32,
+    options: &mut Options,
+    machine: &Machine,
+) -> Result<Prepared> {
     let mut steps = Steps::default();
     steps.always(Operation::EndWithParent(true));
     steps.always(Operation::SetUmask(0));
@@ -79,7 +86,7 @@ pub fn prepare_further(spec: &Spec, process: &Process, pid: u32, options: &mut O
         own_users: maps.is_some(),
         descriptors: vec![],
     };
-    let filter = rights::list(&mut steps, spec, process, &identity)?;
+    let filter = rights::list(&mut steps, spec, process, &identity, machine)?;
     let program = program::of(process, filter)?;
     steps.always(Operation::EndWithParent(options.end_with_parent));
     let first = 3 + i32::try_from(options.preserve_fds).unwrap_or(i32::MAX - 3);

@@ -7,6 +7,7 @@ use super::{Steps, c_string};
 use crate::capabilities::Sets;
 use crate::config::scheduling;
 use crate::error::{Error, Kind, Result};
+use crate::machine::Machine;
 use crate::operation::Operation;
 use crate::privileges::SetCapabilities;
 use crate::rlimits::Limit;
@@ -22,6 +23,7 @@ pub(super) fn list(
     spec: &Spec,
     process: &Process,
     identity: &Identity,
+    machine: &Machine,
 ) -> Result<Option<Filter>> {
     for (index, limit) in
         crate::rlimits::of(process.rlimits().as_deref().unwrap_or_default())?.into_iter().enumerate()
@@ -40,6 +42,10 @@ pub(super) fn list(
         steps.at("/linux/personality", Operation::SetPersonality(scheduling::personality(personality)?));
     }
     let mut filter = linux.and_then(|linux| linux.seccomp().as_ref()).map(seccomp::compile).transpose()?;
+    if let Some(program) = filter.as_ref().filter(|program| !program.unknown.is_empty()) {
+        let names = program.unknown.join("`, `");
+        steps.say(format!("/linux/seccomp: this machine's kernel interface has no system call `{names}`"));
+    }
     let no_new_privileges = process.no_new_privileges().unwrap_or(false);
     if !no_new_privileges && let Some(program) = filter.take() {
         // Without the promise only CAP_SYS_ADMIN may load a filter, and the program may not have it.
@@ -47,14 +53,18 @@ pub(super) fn list(
     }
     let asked = process.capabilities().as_ref().map(Sets::of).transpose()?.unwrap_or_default();
     // In a user namespace of its own a process holds every capability; elsewhere it passes on what it has.
-    let held = if identity.own_users { u64::MAX } else { held()? };
+    let held = if identity.own_users { u64::MAX } else { machine.held };
     let sets = asked.within(held);
     if sets != asked {
         let names = asked.beyond(held).join("`, `");
         steps.say(format!("`{names}` cannot be given: this process does not have it itself"));
     }
-    let known = crate::capabilities::known()?;
-    let dropped: Vec<u32> = (0..64).filter(|bit| known & !sets.bounding & (1 << bit) != 0).collect();
+    if sets.idle() != 0 {
+        let names = crate::capabilities::names(sets.idle()).join("`, `");
+        steps
+            .say(format!("/process/capabilities/ambient: `{names}` has no effect without being inheritable"));
+    }
+    let dropped: Vec<u32> = (0..64).filter(|bit| machine.known & !sets.bounding & (1 << bit) != 0).collect();
     steps.at("/process/capabilities/bounding", Operation::DropBounding(dropped));
     if no_new_privileges {
         steps.at("/process/noNewPrivileges", Operation::NoNewPrivileges);
@@ -79,18 +89,11 @@ pub(super) fn list(
                 permitted: sets.permitted,
                 inheritable: sets.inheritable,
             },
-            ambient: (0..64).filter(|bit| sets.ambient & (1 << bit) != 0).collect(),
+            ambient: (0..64).filter(|bit| sets.ambient & !sets.idle() & (1 << bit) != 0).collect(),
         }),
     );
     steps.at("/process/user/umask", Operation::SetUmask(user.umask().unwrap_or(UMASK)));
     let directory = c_string(process.cwd().as_os_str().as_encoded_bytes(), "/process/cwd")?;
     steps.at("/process/cwd", Operation::ChangeDirectory(directory));
     Ok(filter)
-}
-
-/// The capabilities that this process may use.
-fn held() -> Result<u64> {
-    let sets = rustix::thread::capabilities(None)
-        .map_err(|errno| Error::machine("read this process's capabilities", errno))?;
-    Ok(sets.permitted.bits())
 }

@@ -368,3 +368,26 @@ fn time_to_build() {
         println!("{size} bytes: median {:?}, 95 % {:?}", times[1_000], times[1_900]);
     }
 }
+
+/// Run with `--ignored --nocapture`: what the second `execve` costs a start, both ways in turn.
+#[test]
+#[ignore = "a measurement"]
+fn time_to_pass() {
+    let (_reader, report) = pipe();
+    let candidates = strings(&["/bin/true"]);
+    let case = Case { candidates: &["/bin/true"], arguments: &["true"], ..Case::default() };
+    let (mut with, mut without) = (Vec::new(), Vec::new());
+    for _ in 0..500 {
+        let trampoline = build(&candidates, None, report.as_raw_fd()).expect("built");
+        let started = Instant::now();
+        spawn(&case, &trampoline, &report);
+        with.push(started.elapsed());
+        let program = std::fs::File::open("/bin/true").expect("there").into();
+        let started = Instant::now();
+        spawn(&case, &program, &report);
+        without.push(started.elapsed());
+    }
+    with.sort();
+    without.sort();
+    println!("median with {:?}, without {:?}", with[250], without[250]);
+}
