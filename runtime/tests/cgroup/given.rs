@@ -55,16 +55,16 @@ fn remove(group: &Path) {
 }
 
 #[test]
-fn a_user_limits_a_container_below_a_group_that_was_given() {
+fn a_user_may_limit_a_container_below_a_group_that_was_given() {
     let Some(group) = given("given") else { return };
-    as_nobody("delegation::inside_a_given_group", &group.join("shell"));
+    as_nobody("given::inside_a_given_group", &group.join("shell"));
     remove(&group);
 }
 
 #[test]
 fn a_user_in_a_group_that_holds_them_is_told_so() {
     let Some(group) = given("full") else { return };
-    as_nobody("delegation::inside_a_given_group_that_is_full", &group);
+    as_nobody("given::inside_a_given_group_that_is_full", &group);
     remove(&group);
 }
 
