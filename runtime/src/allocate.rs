@@ -50,7 +50,7 @@ impl Allocation {
         let root = Root::of(bundle, choice, folder)?;
         let user = bundle.annotation("dev.jobc.user").map(|name| {
             let at = |error: Error| error.at("/annotations/dev.jobc.user");
-            let root = open(files_of(&root))?;
+            let root = open(root.files())?;
             Ok((name.to_owned(), user::lookup(root.as_fd(), name).map_err(at)?))
         });
         Ok(Self { user: user.transpose()?, root, outputs: absent_outputs(bundle) })
@@ -123,14 +123,6 @@ impl fmt::Display for Allocation {
             writeln!(f, "output: {}", output.display())?;
         }
         Ok(())
-    }
-}
-
-/// The folder whose /etc/passwd the container will see.
-fn files_of(root: &Root) -> &Path {
-    match root {
-        Root::Folder(path) => path,
-        Root::Overlay { lower, .. } => lower,
     }
 }
 
