@@ -14,15 +14,15 @@ use serde_json::{Value, json};
 use crate::bundle::{Bundle, because};
 use crate::error::{Error, Kind, Result};
 use crate::root::Root;
-use crate::user;
+use crate::user::{self, Account};
 
 /// The answers to a bundle's annotations.
 #[derive(Debug)]
 pub struct Allocation {
     /// The root file system.
     pub root: Root,
-    /// The user that the annotation `dev.jobc.user` names, and who that is: user, group, further groups.
-    pub user: Option<(String, (u32, u32, Vec<u32>))>,
+    /// The user that the annotation `dev.jobc.user` names, and who that is.
+    pub user: Option<(String, Account)>,
     /// Folders of outputs that are not there yet.
     pub outputs: Vec<PathBuf>,
 }
@@ -81,7 +81,7 @@ impl Allocation {
             config["root"] = json!({});
         }
         config["root"]["path"] = json!(path);
-        if let Some((_, (uid, gid, further))) = &self.user {
+        if let Some((_, Account { uid, gid, additional: further })) = &self.user {
             let user = &mut config["process"]["user"];
             user["uid"] = json!(uid);
             user["gid"] = json!(gid);
@@ -114,7 +114,7 @@ impl fmt::Display for Allocation {
                 }
             }
         }
-        if let Some((name, (uid, gid, further))) = &self.user {
+        if let Some((name, Account { uid, gid, additional: further })) = &self.user {
             write!(f, "user: {name} is {uid}:{gid}")?;
             let further: Vec<String> = further.iter().map(u32::to_string).collect();
             if further.is_empty() { writeln!(f)? } else { writeln!(f, ", groups {}", further.join(", "))? }
