@@ -10,6 +10,7 @@
 //! through [`syscall::Kernel`], so that tests can record them or let one fail.
 #![cfg(target_os = "linux")]
 
+pub mod allocate;
 pub mod bundle;
 pub mod c_list;
 pub mod capabilities;

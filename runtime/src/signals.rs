@@ -142,13 +142,29 @@ impl Signals {
 
     /// The next signal that came; nothing when there is none now.
     pub fn next(&self) -> Option<Signal> {
-        // struct signalfd_siginfo has 128 bytes and begins with the number.
-        let mut info = [0_u8; 128];
-        match rustix::io::read(&self.descriptor, &mut info) {
-            Ok(128) => Signal::by_number(i32::from_ne_bytes([info[0], info[1], info[2], info[3]])),
-            _ => None,
-        }
+        self.next_with_sender().map(|(signal, _)| signal)
     }
+
+    /// The next signal, and who sent it.
+    pub fn next_with_sender(&self) -> Option<(Signal, Sender)> {
+        /// A signal that the kernel sends by itself (`SI_KERNEL`, sigaction(2)).
+        const BY_KERNEL: i32 = 0x80;
+        // struct signalfd_siginfo has 128 bytes and begins with the number, an error number and the code.
+        let mut info = [0_u8; 128];
+        let Ok(128) = rustix::io::read(&self.descriptor, &mut info) else { return None };
+        let word = |at: usize| i32::from_ne_bytes([info[at], info[at + 1], info[at + 2], info[at + 3]]);
+        let sender = if word(8) == BY_KERNEL { Sender::Terminal } else { Sender::Process };
+        Some((Signal::by_number(word(0))?, sender))
+    }
+}
+
+/// Who sent a signal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sender {
+    /// The terminal, to everybody in its foreground: a key, or the user's hanging up.
+    Terminal,
+    /// A process, to this one.
+    Process,
 }
 
 impl AsFd for Signals {

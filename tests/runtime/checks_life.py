@@ -1,5 +1,6 @@
 """Checks 9, 10, 15 and 16: devices, control groups, failing closed, signals and ends."""
 
+import contextlib
 import os
 import subprocess
 import time
@@ -114,7 +115,8 @@ def kill(scene):
     if left:
         yield f"{len(left)} processes live on"
         for pid in left:
-            os.kill(pid, 9)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, 9)
     remove_groups(f"judge-{os.getpid()}")
 
 

@@ -8,7 +8,7 @@ use super::{Container, Options, hold};
 use crate::bundle::Bundle;
 use crate::error::{Error, Kind, Result};
 use crate::machine::Machine;
-use crate::prepare::prepare;
+use crate::prepare::{Prepared, prepare};
 use crate::process::Process;
 use crate::root::Root;
 use crate::start::Groups;
@@ -21,8 +21,8 @@ use crate::terminal::socket;
 pub struct Request {
     /// How it is started.
     pub options: Options,
-    /// The root: `host`, a folder or an archive; what the bundle says unless given.
-    pub root: Option<String>,
+    /// The root; what the bundle says unless given.
+    pub root: Option<Root>,
     /// A Unix socket that gets the terminal's other side.
     pub console_socket: Option<PathBuf>,
     /// A file that gets the first process's number.
@@ -87,6 +87,18 @@ impl Begun {
         self.container.as_ref().map_or(Path::new(""), |container| container.entry.path())
     }
 
+    /// Lists what would be done to make a container of a bundle and run it.
+    pub fn plan(&self, bundle: &Bundle, request: Request) -> Result<Prepared> {
+        let Request { mut options, root, console_socket, .. } = request;
+        let _receiver = open_terminal(bundle, &mut options, console_socket.as_deref(), Then::Attend)?;
+        options.end_with_parent = true;
+        let root = match root {
+            Some(root) => root,
+            None => Root::of(bundle, None, self.folder())?,
+        };
+        prepare(bundle, &root, &mut options, &Machine::look()?, None)
+    }
+
     /// Makes the container from a bundle, as far as `then` says. Nothing is left of it where that fails.
     pub fn make(mut self, bundle: &Bundle, request: Request, then: Then) -> Result<Made> {
         let container =
@@ -109,21 +121,20 @@ impl Drop for Begun {
 
 impl Container {
     fn make(&mut self, bundle: &Bundle, request: Request, then: Then) -> Result<(Process, Option<OwnedFd>)> {
+        bundle.config.refuse()?;
         let Request { mut options, root, console_socket, pid_file } = request;
         options.id.clone_from(&self.record.id);
         options.end_with_parent = then == Then::Attend;
-        let process = bundle.config.spec.process().as_ref();
-        let wanted = process.is_some_and(|process| process.terminal().unwrap_or(false));
-        let ours = then == Then::Attend;
-        let terminal = socket::for_terminal(wanted, console_socket.as_deref(), ours, &mut options)?;
+        let terminal = open_terminal(bundle, &mut options, console_socket.as_deref(), then)?;
         if then == Then::Hold {
             let (start, outcome) = hold::make(self.entry.folder())?;
             options.hold = Some(start);
             options.report = Some(outcome);
         }
-        let path =
-            bundle.config.spec.root().as_ref().map_or(Path::new("rootfs"), |root| root.path().as_path());
-        let root = Root::Folder(root.map_or_else(|| bundle.dir.join(path), PathBuf::from));
+        let root = match root {
+            Some(root) => root,
+            None => Root::of(bundle, None, self.entry.path())?,
+        };
         self.record.bundle.clone_from(&bundle.dir);
         self.entry.write_file("config.json", &bundle.text)?;
         self.entry.write(&self.record)?;
@@ -137,6 +148,18 @@ impl Container {
         }
         Ok((process, terminal))
     }
+}
+
+/// Sees who gets the other side of the terminal, where the bundle wants one.
+fn open_terminal(
+    bundle: &Bundle,
+    options: &mut Options,
+    console_socket: Option<&Path>,
+    then: Then,
+) -> Result<Option<OwnedFd>> {
+    let process = bundle.config.spec.process().as_ref();
+    let wanted = process.is_some_and(|process| process.terminal().unwrap_or(false));
+    socket::for_terminal(wanted, console_socket, then == Then::Attend, options)
 }
 
 /// Writes a process's number to a file, which appears with its content: who waits for it reads no empty one.

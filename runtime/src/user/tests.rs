@@ -22,7 +22,7 @@ fn root() -> tempfile::TempDir {
 fn check(root: &tempfile::TempDir, text: &str) -> String {
     let root = File::open(root.path()).expect("the root");
     let said = match lookup(root.as_fd(), text) {
-        Ok(found) => format!("{found:?}"),
+        Ok(Account { uid, gid, additional }) => format!("{:?}", (uid, gid, additional)),
         Err(error) => error.to_string(),
     };
     format!("{text}: {said}\n")
