@@ -49,16 +49,19 @@ fn bundle(args: &RunArgs) -> Result<u8> {
     let begun = make::begin(&Store::standard()?, &id)?;
     let here = args.oci_runtime.is_none();
     let allocation = Allocation::of(&original, args.root.as_deref(), begun.folder(), here)?;
+    let (text, changed) = allocation.apply(&original)?;
+    let allocated =
+        changed.iter().fold(allocation.to_string(), |all, line| format!("{all}changed: {line}\n"));
     if args.verbose && !args.dry_run {
-        terminal::eprint(&allocation.to_string());
+        terminal::eprint(&allocated);
     }
     let folder = begun.folder().join("bundle");
-    write(&folder, &allocation.apply(&original)?)?;
+    write(&folder, &text)?;
     let copy = Bundle::open(&folder)?;
     if let Some(runtime) = &args.oci_runtime {
         let other = other::Runtime::new(runtime, &allocation)?;
         if args.dry_run {
-            terminal::print(&format!("{allocation}{}\n", other.shown(&folder, &id)));
+            terminal::print(&format!("{allocated}{}\n", other.shown(&folder, &id)));
             return Ok(0);
         }
         allocation.make()?;
@@ -71,7 +74,7 @@ fn bundle(args: &RunArgs) -> Result<u8> {
     };
     if args.dry_run {
         let prepared = begun.plan(&copy, request)?;
-        terminal::print(&format!("{allocation}{}", steps(&prepared)));
+        terminal::print(&format!("{allocated}{}", steps(&prepared)));
         return Ok(0);
     }
     allocation.make()?;
