@@ -24,6 +24,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 
 use oci_spec::runtime::LinuxResources;
+use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
 pub use controller::Controller;
@@ -116,7 +117,7 @@ impl Cgroup {
         Plan::of(layout, request)?.carry_out(request)
     }
 
-    /// The groups of a container that another process made.
+    /// The groups of a container that another process made; [`Self::open_entrances`] lets a process in.
     pub fn open(saved: Saved) -> Self {
         Self { saved, into: None, joins: vec![] }
     }
@@ -139,7 +140,20 @@ impl Cgroup {
         &self.joins
     }
 
-    /// Gives away what a first process enters its groups by: [`Self::into_fd`] and [`Self::join_fds`].
+    /// Opens what a further process enters the groups by: [`Self::into_fd`] and [`Self::join_fds`].
+    pub fn open_entrances(&mut self) -> Result<()> {
+        self.into = None;
+        self.joins.clear();
+        for group in &self.saved.groups {
+            match group.version {
+                Version::V1 => self.joins.push(make::entrance(&group.folder, "tasks", OFlags::WRONLY)?),
+                Version::V2 => self.into = Some(make::entrance(&group.folder, "", OFlags::DIRECTORY)?),
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives away what a process enters its groups by: [`Self::into_fd`] and [`Self::join_fds`].
     pub fn take_entrances(&mut self) -> (Option<OwnedFd>, Vec<OwnedFd>) {
         (self.into.take(), std::mem::take(&mut self.joins))
     }

@@ -84,18 +84,12 @@ fn make(group: &Group, request: &Request<'_>, cgroup: &mut Cgroup) -> Result<Vec
             if let Some(rules) = &group.devices {
                 impossible.extend(write_rules(&folder, rules).err());
             }
-            let tasks = folder.join("tasks");
-            let open = rustix::fs::open(&tasks, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty());
-            cgroup
-                .joins
-                .push(open.map_err(|errno| Error::machine(format!("open `{}`", tasks.display()), errno))?);
+            cgroup.joins.push(entrance(&folder, "tasks", OFlags::WRONLY)?);
         }
         Interface::V2 => {
             let switches = if made.is_empty() { vec![] } else { switch_on(group) };
             impossible.extend(write_unified(group, &folder, switches));
-            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-            let open = rustix::fs::open(&folder, flags, Mode::empty());
-            let leaf = open.map_err(|errno| Error::machine(format!("open `{}`", folder.display()), errno))?;
+            let leaf = entrance(&folder, "", OFlags::DIRECTORY)?;
             if let Some(rules) = &group.devices
                 && let Err(errno) = attach(&leaf, rules)
             {
@@ -109,6 +103,13 @@ fn make(group: &Group, request: &Request<'_>, cgroup: &mut Cgroup) -> Result<Vec
         }
     }
     accept(impossible, request)
+}
+
+/// Opens what a process enters a group by: its `tasks`, or the folder itself.
+pub(super) fn entrance(folder: &Path, file: &str, flags: OFlags) -> Result<OwnedFd> {
+    let path = folder.join(file);
+    let open = rustix::fs::open(&path, flags | OFlags::CLOEXEC, Mode::empty());
+    open.map_err(|errno| Error::machine(format!("open `{}`", path.display()), errno))
 }
 
 /// Why a group could not be made.

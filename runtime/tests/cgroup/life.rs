@@ -12,9 +12,15 @@ use super::{layout, make, path, refusal};
 #[test]
 fn a_thread_that_writes_to_a_join_file_is_in_the_group() {
     let Some(mut trial) = make("join", &json!({})) else { return };
-    let (born_in, joined) = trial.cgroup.take_entrances();
+    let (born_in, first) = trial.cgroup.take_entrances();
     assert_eq!(born_in.is_some(), trial.layout.unified.is_some());
-    for file in joined {
+    // A further process enters by what was kept.
+    let mut found = Cgroup::open(trial.cgroup.saved().clone());
+    found.open_entrances().expect("opened");
+    let (born_in, further) = found.take_entrances();
+    assert_eq!(born_in.is_some(), trial.layout.unified.is_some());
+    assert_eq!(first.len(), further.len());
+    for file in first.into_iter().chain(further) {
         let shell = Command::new("sh")
             .args(["-c", "echo 0; exec cat /proc/self/cgroup >&2"])
             .stdout(Stdio::from(file))
