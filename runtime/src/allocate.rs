@@ -64,8 +64,8 @@ impl Allocation {
         let root = Root::of(bundle, choice, folder)?;
         let user = bundle.annotation("dev.jobc.user").map(|name| {
             let at = |error: Error| error.at("/annotations/dev.jobc.user");
-            let root = open(files_of(&root))?;
-            let (uid, gid, further) = user::lookup(root.as_fd(), name).map_err(at)?;
+            let root = open(root.files())?;
+            let user::Account { uid, gid, additional: further } = user::lookup(root.as_fd(), name).map_err(at)?;
             Ok(NamedUser { name: name.to_owned(), uid, gid, further })
         });
         Ok(Self { user: user.transpose()?, root, outputs: absent_outputs(bundle) })
@@ -144,14 +144,6 @@ impl fmt::Display for Allocation {
             writeln!(f, "output: {}", output.display())?;
         }
         Ok(())
-    }
-}
-
-/// The folder whose /etc/passwd the container will see.
-fn files_of(root: &Root) -> &Path {
-    match root {
-        Root::Folder(path) => path,
-        Root::Overlay { lower, .. } => lower,
     }
 }
 

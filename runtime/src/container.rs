@@ -138,7 +138,8 @@ impl Container {
         let config = config(self.entry.path())?;
         let arguments = config.process().as_ref().and_then(|process| process.args().as_deref());
         let program = arguments.and_then(|arguments| arguments.first()).map_or("", String::as_str);
-        hold::release(self.entry.path(), program)
+        let pid = self.record.process.map_or(0, |process| process.pid);
+        hold::release(self.entry.path(), program, pid)
     }
 
     /// Freezes every process of it.

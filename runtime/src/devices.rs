@@ -91,7 +91,7 @@ impl Node {
             false,
             MountAttributes { set: attributes.into(), ..MountAttributes::default() },
         )?;
-        let target = self.place.make(kernel, child.root, Last::File)?;
+        let target = self.place.make(child, Last::File)?;
         kernel.attach(tree, target)?;
         kernel.close(target);
         kernel.close(tree);

@@ -78,7 +78,7 @@ impl Mount {
         if matches!(self.source, Source::Bind { .. }) && self.attributes != MountAttributes::default() {
             kernel.mount_setattr(mount, false, self.attributes)?;
         }
-        let target = self.place.make(kernel, child.root, self.last)?;
+        let target = self.place.make(child, self.last)?;
         if let Source::New { copy_up: true, .. } = self.source {
             copy_up::folder(kernel, target, mount)?;
         }
@@ -89,7 +89,9 @@ impl Mount {
             kernel.mount_setattr(mount, change.recursive == Recursive::Yes, attributes)?;
         }
         kernel.close(target);
-        kernel.close(mount);
+        if !(matches!(self.source, Source::New { .. }) && child.remember(&self.place.path, mount)) {
+            kernel.close(mount);
+        }
         Ok(())
     }
 }

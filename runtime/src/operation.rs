@@ -153,6 +153,9 @@ pub enum Operation {
     DefaultSignals,
 }
 
+/// The places whose mounts are remembered, inner ones first.
+const KEPT: [&std::ffi::CStr; 4] = [c"dev/pts", c"dev", c"proc", c"sys"];
+
 /// What the new process remembers between steps: descriptors.
 pub struct Child<'a, K> {
     /// The kernel it speaks to.
@@ -161,8 +164,8 @@ pub struct Child<'a, K> {
     pub root: Fd,
     /// /proc of the machine, opened when first needed.
     pub proc: Option<Fd>,
-    /// The container's /dev, opened for the first node that is made there.
-    pub dev: Option<Fd>,
+    /// The file systems that were mounted at [`KEPT`].
+    kept: [Option<Fd>; KEPT.len()],
     /// The first cover of a masked folder.
     pub empty_folder: Option<Fd>,
     /// The container's null device, seen to be one.
@@ -180,7 +183,7 @@ impl<'a, K: Kernel> Child<'a, K> {
             kernel,
             root: CWD,
             proc: None,
-            dev: None,
+            kept: [None; KEPT.len()],
             empty_folder: None,
             null: None,
             in_user_namespace,
@@ -203,18 +206,35 @@ impl<'a, K: Kernel> Child<'a, K> {
         Ok(proc)
     }
 
-    /// The folder that a place stands in, made where it is missing, and the place's last name.
+    /// What a path below the root is resolved from: the innermost file system that this process has mounted on its way,
+    /// by the mount's own descriptor, or the root; and the rest of the path.
     ///
-    /// The descriptor is closed with all others, at the program's start: most places share their folder, /dev.
-    pub fn parent<'p>(&mut self, place: &'p Place) -> Result<(Fd, &'p std::ffi::CStr), Errno> {
-        if let (Some(dev), Some(name)) = (self.dev, place.name_in(c"dev")) {
+    /// So nobody who can rename folders of the image meanwhile leads a step away from what was mounted.
+    pub fn base<'p>(&self, path: &'p std::ffi::CStr) -> (Fd, &'p std::ffi::CStr) {
+        for (at, fd) in KEPT.iter().zip(self.kept) {
+            if let Some(fd) = fd
+                && let Some(rest) = path.to_bytes_with_nul().strip_prefix(at.to_bytes())
+                && let Some(rest) = rest.strip_prefix(b"/")
+                && let Ok(rest) = std::ffi::CStr::from_bytes_with_nul(rest)
+            {
+                return (fd, rest);
+            }
+        }
+        (self.root, path)
+    }
+
+    /// Keeps the descriptor of a file system that was mounted, if its place is one of [`KEPT`]; says whether it is.
+    pub fn remember(&mut self, place: &std::ffi::CStr, mount: Fd) -> bool {
+        let index = KEPT.iter().position(|kept| *kept == place);
+        index.map(|index| self.kept[index] = Some(mount)).is_some()
+    }
+
+    /// The folder that a place stands in, made where it is missing, and the place's last name.
+    pub fn parent<'p>(&self, place: &'p Place) -> Result<(Fd, &'p std::ffi::CStr), Errno> {
+        if let ([_, Some(dev), ..], Some(name)) = (self.kept, place.name_in(KEPT[1])) {
             return Ok((dev, name));
         }
-        let (folder, name) = place.make_parent(self.kernel, self.root)?;
-        if place.name_in(c"dev").is_some() {
-            self.dev = Some(folder);
-        }
-        Ok((folder, name))
+        place.make_parent(self)
     }
 
     /// The container's /dev/null, which must be the null device (CVE-2025-31133).
@@ -223,13 +243,8 @@ impl<'a, K: Kernel> Child<'a, K> {
             return Ok(null);
         }
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-        let null = self.kernel.open(
-            self.root,
-            c"dev/null",
-            OFlags::PATH | OFlags::NOFOLLOW,
-            Mode::empty(),
-            resolve,
-        )?;
+        let (base, path) = self.base(c"dev/null");
+        let null = self.kernel.open(base, path, OFlags::PATH | OFlags::NOFOLLOW, Mode::empty(), resolve)?;
         if !self.kernel.stat(null)?.is_character_device(1, 3) {
             return Err(Errno::NXIO);
         }

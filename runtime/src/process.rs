@@ -27,7 +27,7 @@ use crate::namespaces::{Join, Namespace};
 use crate::operation::{Child, Step};
 use crate::syscall::linux::Linux;
 use crate::syscall::{Kernel as _, Prctl, raw};
-use crate::trampoline::Failure;
+use crate::trampoline::{Failure, outcome};
 
 pub(crate) use hook::run_hook;
 use report::{AT_IDS, GONE, HELD, wait};
@@ -163,7 +163,7 @@ impl Process {
         }
         let Some(mut shared) = self.shared.take() else { return Ok(()) };
         let failed = refused.or_else(|| shared.failure());
-        if let Some(error) = failed.or_else(|| shared.program_failure().err()) {
+        if let Some(error) = failed.or_else(|| shared.program_failure(self.pid).err()) {
             let _ = self.wait();
             return Err(error);
         }
@@ -333,18 +333,14 @@ impl Shared {
     }
 
     /// What the trampoline says: nothing when the user's program runs.
-    fn program_failure(&mut self) -> Result<()> {
+    fn program_failure(&mut self, pid: u32) -> Result<()> {
         let program = &mut self.launch.program;
         drop(program.failure_writer.take());
         let Some(failure) = &program.failure else { return Ok(()) };
-        let mut report = [0; Failure::SIZE];
-        let read = rustix::io::retry_on_intr(|| rustix::io::read(failure, &mut report))
+        let failure = outcome::wait(failure, pid)
             .map_err(|errno| Error::machine("learn whether the program was started", errno))?;
-        if read < report.len() {
-            return Ok(());
-        }
-        let name = program.arguments.first().map(|name| name.to_string_lossy()).unwrap_or_default();
-        Err(Failure::of(report).error(&name))
+        let name = || program.arguments.first().map(|name| name.to_string_lossy()).unwrap_or_default();
+        failure.map_or(Ok(()), |failure| Err(failure.error(&name())))
     }
 }
 

@@ -55,26 +55,26 @@ impl Place {
         Some(Self { path, steps, no_links })
     }
 
-    /// Opens the place below `root`, without making anything.
-    pub fn open<K: Kernel>(&self, kernel: &K, root: Fd) -> Result<Fd, Errno> {
-        kernel.open(root, &self.path, OFlags::PATH, Mode::empty(), self.resolve())
+    /// Opens the place, without making anything.
+    pub fn open<K: Kernel>(&self, child: &Child<'_, K>) -> Result<Fd, Errno> {
+        let (base, path) = child.base(&self.path);
+        child.kernel.open(base, path, OFlags::PATH, Mode::empty(), self.resolve())
     }
 
-    /// Opens the place below `root`; makes folders, and a last file or folder, where they are missing.
-    pub fn make<K: Kernel>(&self, kernel: &K, root: Fd, last: Last) -> Result<Fd, Errno> {
-        match self.open(kernel, root) {
-            Err(Errno::NOENT) => self.walk(kernel, root, &self.steps, last),
+    /// Opens the place; makes folders, and a last file or folder, where they are missing.
+    pub fn make<K: Kernel>(&self, child: &Child<'_, K>, last: Last) -> Result<Fd, Errno> {
+        match self.open(child) {
+            Err(Errno::NOENT) => self.walk(child, &self.steps, last),
             other => other,
         }
     }
 
     /// Opens the folder that the place stands in, making folders where they are missing; with the place's last name.
-    pub fn make_parent<K: Kernel>(&self, kernel: &K, root: Fd) -> Result<(Fd, &CStr), Errno> {
+    pub fn make_parent<K: Kernel>(&self, child: &Child<'_, K>) -> Result<(Fd, &CStr), Errno> {
         let ((_, name), folders) = self.steps.split_last().ok_or(Errno::ISDIR)?;
-        let path = folders.last().map_or(c".", |(path, _)| path);
-        let flags = OFlags::PATH | OFlags::DIRECTORY;
-        let folder = match kernel.open(root, path, flags, Mode::empty(), self.resolve()) {
-            Err(Errno::NOENT) => self.walk(kernel, root, folders, Last::Folder),
+        let (base, path) = child.base(folders.last().map_or(c".", |(path, _)| path));
+        let folder = match child.kernel.open(base, path, DIRECTORY, Mode::empty(), self.resolve()) {
+            Err(Errno::NOENT) => self.walk(child, folders, Last::Folder),
             other => other,
         }?;
         Ok((folder, name))
@@ -88,25 +88,27 @@ impl Place {
 
     fn walk<K: Kernel>(
         &self,
-        kernel: &K,
-        root: Fd,
+        child: &Child<'_, K>,
         steps: &[(CString, CString)],
         last: Last,
     ) -> Result<Fd, Errno> {
-        let mut parent = root;
+        let kernel = child.kernel;
+        let mut parent = None;
         for (index, (path, name)) in steps.iter().enumerate() {
             let is_last = index + 1 == steps.len();
-            let next = match kernel.open(root, path, OFlags::PATH, Mode::empty(), self.resolve()) {
-                Err(Errno::NOENT) if is_last && last == Last::File => make_file(kernel, parent, name),
-                Err(Errno::NOENT) => make_folder(kernel, parent, name),
+            let (base, path) = child.base(path);
+            let within = parent.unwrap_or(base);
+            let next = match kernel.open(base, path, OFlags::PATH, Mode::empty(), self.resolve()) {
+                Err(Errno::NOENT) if is_last && last == Last::File => make_file(kernel, within, name),
+                Err(Errno::NOENT) => make_folder(kernel, within, name),
                 other => other,
             };
-            if parent != root {
+            if let Some(parent) = parent {
                 kernel.close(parent);
             }
-            parent = next?;
+            parent = Some(next?);
         }
-        Ok(parent)
+        parent.ok_or(Errno::NOENT)
     }
 
     fn resolve(&self) -> ResolveFlags {
@@ -227,7 +229,7 @@ pub fn pivot<K: Kernel>(child: &mut Child<'_, K>) -> Result<(), Errno> {
 /// A path that is not there needs no hiding.
 pub fn mask<K: Kernel>(place: &Place, child: &mut Child<'_, K>) -> Result<(), Errno> {
     let kernel = child.kernel;
-    let Some(target) = present(place.open(kernel, child.root))? else { return Ok(()) };
+    let Some(target) = present(place.open(child))? else { return Ok(()) };
     if kernel.stat(target)?.is_directory() {
         // Kernels before 6.15 copy attached mounts only: the first cover is attached, the others are its copies.
         if let Some(empty) = child.empty_folder {
@@ -247,7 +249,7 @@ pub fn mask<K: Kernel>(place: &Place, child: &mut Child<'_, K>) -> Result<(), Er
 /// Makes a path read-only with all that is mounted below it. A path that is not there is skipped.
 pub fn make_read_only<K: Kernel>(place: &Place, child: &mut Child<'_, K>) -> Result<(), Errno> {
     let kernel = child.kernel;
-    let Some(target) = present(place.open(kernel, child.root))? else { return Ok(()) };
+    let Some(target) = present(place.open(child))? else { return Ok(()) };
     let tree = kernel.clone_tree(target, c"", true)?;
     kernel.mount_setattr(
         tree,

@@ -22,6 +22,7 @@
 
 mod code;
 mod image;
+pub mod outcome;
 #[cfg(test)]
 mod tests;
 

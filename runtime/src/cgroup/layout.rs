@@ -199,3 +199,6 @@ fn unescape(text: &str) -> PathBuf {
 fn errno(error: &std::io::Error) -> rustix::io::Errno {
     rustix::io::Errno::from_io_error(error).unwrap_or(rustix::io::Errno::IO)
 }
+
+#[cfg(test)]
+mod tests;

@@ -204,3 +204,6 @@ pub(super) fn without_devices(request: &Request<'_>, why: &dyn fmt::Display) -> 
 fn program_possible() -> bool {
     rustix::process::geteuid().is_root()
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,6 @@
 //! Compares the values of config.json with what the specification and the kernel allow, each at its place.
 //!
-//! Limits, capabilities and the filter of system calls are checked where they are turned into the kernel's terms, and so is
+//! Limits and the filter of system calls are checked where they are turned into the kernel's terms, and so is
 //! everything for which a function that does so is called here.
 
 mod linux;
@@ -72,6 +72,22 @@ impl Config {
         linux::check(spec, &mut findings);
         hooks(spec, &mut findings);
         findings.0
+    }
+}
+
+impl Config {
+    /// Refuses a configuration with which anything is wrong: with the first error, which names the places of the others.
+    pub fn refuse(&self) -> Result<(), Error> {
+        let mut errors = self.check().into_iter();
+        let Some(first) = errors.next() else { return Ok(()) };
+        let others: Vec<String> =
+            errors.filter_map(|error| error.place).map(|place| format!("`{place}`")).collect();
+        if others.is_empty() {
+            return Err(first);
+        }
+        let also = format!("then see also {}", others.join(", "));
+        let help = first.help.as_ref().map_or_else(|| also.clone(), |help| format!("{help}; {also}"));
+        Err(first.help(help))
     }
 }
 

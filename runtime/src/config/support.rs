@@ -219,4 +219,6 @@ fn section<T: Serialize>(field: &Option<T>) -> bool {
 }
 
 #[cfg(test)]
+pub(crate) mod schema;
+#[cfg(test)]
 mod tests;

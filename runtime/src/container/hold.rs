@@ -7,12 +7,11 @@
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use rustix::event::{PollFd, PollFlags};
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::error::{Error, Kind, Result};
-use crate::trampoline::Failure;
+use crate::trampoline::outcome;
 
 const START: &str = "start";
 const OUTCOME: &str = "outcome";
@@ -40,7 +39,7 @@ pub fn is_waiting(folder: &Path) -> bool {
 /// # Errors
 ///
 /// Why the program could not be executed, or that nobody waits here.
-pub fn release(folder: &Path, program: &str) -> Result<()> {
+pub fn release(folder: &Path, program: &str, pid: u32) -> Result<()> {
     let machine = |what: &str| {
         let what = format!("{what} `{}`", folder.join(START).display());
         move |errno: Errno| Error::machine(what, errno)
@@ -49,7 +48,7 @@ pub fn release(folder: &Path, program: &str) -> Result<()> {
         let flags = access | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         rustix::fs::open(folder.join(name), flags, Mode::empty())
     };
-    let outcome = open(OUTCOME, OFlags::RDONLY).map_err(machine("open the fifo beside"))?;
+    let report = open(OUTCOME, OFlags::RDONLY).map_err(machine("open the fifo beside"))?;
     let start = match open(START, OFlags::WRONLY) {
         Ok(start) => start,
         // Nobody has the other side open: an earlier command was killed after it had let the container go.
@@ -63,28 +62,7 @@ pub fn release(folder: &Path, program: &str) -> Result<()> {
     drop(start);
     // Its absence is how everybody knows that the container was started.
     rustix::fs::unlink(folder.join(START)).map_err(machine("remove the fifo"))?;
-    let report = read_to_end(&outcome).map_err(machine("read the fifo beside"))?;
+    let failure = outcome::wait(&report, pid).map_err(machine("read the fifo beside"))?;
     let _ = rustix::fs::unlink(folder.join(OUTCOME));
-    match <[u8; Failure::SIZE]>::try_from(report.as_slice()) {
-        Ok(report) => Err(Failure::of(report).error(program)),
-        Err(_) => Ok(()),
-    }
-}
-
-/// Reads until every writer has closed; a report is shorter than what is looked at.
-fn read_to_end(fifo: &OwnedFd) -> std::result::Result<Vec<u8>, Errno> {
-    let mut report = Vec::new();
-    let mut piece = [0; 64];
-    loop {
-        match rustix::io::read(fifo, &mut piece) {
-            Ok(0) => return Ok(report),
-            Ok(count) => report.extend_from_slice(&piece[..count]),
-            Err(Errno::INTR) => {}
-            Err(Errno::AGAIN) => match rustix::event::poll(&mut [PollFd::new(fifo, PollFlags::IN)], None) {
-                Ok(_) | Err(Errno::INTR) => {}
-                Err(errno) => return Err(errno),
-            },
-            Err(errno) => return Err(errno),
-        }
-    }
+    failure.map_or(Ok(()), |failure| Err(failure.error(program)))
 }

@@ -121,6 +121,7 @@ impl Drop for Begun {
 
 impl Container {
     fn make(&mut self, bundle: &Bundle, request: Request, then: Then) -> Result<(Process, Option<OwnedFd>)> {
+        bundle.config.refuse()?;
         let Request { mut options, root, console_socket, pid_file } = request;
         options.id.clone_from(&self.record.id);
         options.end_with_parent = then == Then::Attend;

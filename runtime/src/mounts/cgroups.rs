@@ -36,7 +36,7 @@ impl MountCgroups {
         kernel.fsconfig(fs, c"mode", Some(c"0755"))?;
         let folder = kernel.fsmount(fs, plain)?;
         kernel.close(fs);
-        let target = self.place.make(kernel, child.root, Last::Folder)?;
+        let target = self.place.make(child, Last::Folder)?;
         kernel.attach(folder, target)?;
         kernel.close(target);
         for (name, source) in &self.hierarchies {

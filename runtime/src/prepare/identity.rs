@@ -82,6 +82,9 @@ pub(super) fn list(steps: &mut Steps, spec: &Spec, options: &Options, machine: &
         steps.at("/linux/cgroupsPath", Operation::JoinCgroups(Vec::new()));
     }
 
+    if new.contains(&Namespace::Time) {
+        switches_clocks_at_execve(rustix::system::uname().release().to_bytes())?;
+    }
     // These two take effect from inside: the control group must be joined first, and the clock changes at execve.
     let inside: u32 =
         new.iter().map(|kind| kind.flag()).filter(|flag| flag & (CLONE_NEWCGROUP | CLONE_NEWTIME) != 0).sum();
@@ -165,4 +168,40 @@ fn clocks(
         .collect();
     lines.sort();
     c_string(lines.concat(), "/linux/timeOffsets")
+}
+
+/// Refuses a time namespace on kernels before 6.1, where a process that leaves its parent's memory by `execve` stays in
+/// the parent's (time_namespaces(7); "fs/exec: switch timens when a task gets a new mm").
+fn switches_clocks_at_execve(release: &[u8]) -> Result<()> {
+    let release = String::from_utf8_lossy(release);
+    let mut numbers =
+        release.split(|c: char| !c.is_ascii_digit()).map(|part| part.parse::<u32>().unwrap_or_default());
+    let version = (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default());
+    if version >= (6, 1) {
+        return Ok(());
+    }
+    Err(Error::new(
+        Kind::Unsupported,
+        format!("a time namespace needs Linux 6.1 or newer, and this is {release}"),
+    )
+    .at("/linux/namespaces")
+    .help("leave the namespace `time` out"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::switches_clocks_at_execve;
+
+    #[test]
+    fn a_time_namespace_is_refused_where_it_would_have_no_effect() {
+        for (release, allowed) in [
+            ("6.1.0-18-amd64", true),
+            ("6.18.44", true),
+            ("7.0", true),
+            ("6.0.19", false),
+            ("5.15.0-91-generic", false),
+        ] {
+            assert_eq!(switches_clocks_at_execve(release.as_bytes()).is_ok(), allowed, "{release}");
+        }
+    }
 }

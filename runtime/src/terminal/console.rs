@@ -31,7 +31,8 @@ impl Console {
         let kernel = child.kernel;
         let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_SYMLINKS;
         let flags = OFlags::RDWR | OFlags::NOCTTY;
-        let master = kernel.open(child.root, c"dev/pts/ptmx", flags, Mode::empty(), resolve)?;
+        let (base, path) = child.base(c"dev/pts/ptmx");
+        let master = kernel.open(base, path, flags, Mode::empty(), resolve)?;
         if !kernel.stat(master)?.is_character_device(PTMX.0, PTMX.1) {
             return Err(Errno::NXIO);
         }
@@ -44,7 +45,7 @@ impl Console {
         }
         if let Some(console) = &self.console {
             let tree = kernel.clone_tree(peer, c"", false)?;
-            let target = console.make(kernel, child.root, Last::File)?;
+            let target = console.make(child, Last::File)?;
             kernel.attach(tree, target)?;
             kernel.close(target);
             kernel.close(tree);

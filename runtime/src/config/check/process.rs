@@ -3,6 +3,7 @@
 use oci_spec::runtime::{LinuxNamespaceType, Process, Spec};
 
 use super::Findings;
+use crate::capabilities::Sets;
 use crate::config::scheduling;
 use crate::rlimits;
 use crate::user::User;
@@ -86,22 +87,6 @@ fn of(process: &Process, findings: &mut Findings) {
         findings.take(scheduling::io_priority(*priority));
     }
     if let Some(capabilities) = process.capabilities() {
-        let permitted = capabilities.permitted().clone().unwrap_or_default();
-        let mut extra: Vec<String> = capabilities
-            .effective()
-            .iter()
-            .flatten()
-            .filter(|capability| !permitted.contains(capability))
-            .map(|capability| format!("`CAP_{capability}`"))
-            .collect();
-        extra.sort_unstable();
-        if !extra.is_empty() {
-            let message = format!("effective without being permitted: {}", extra.join(", "));
-            findings.wrong(
-                "/process/capabilities/effective",
-                message,
-                "add them to `permitted`, or remove them",
-            );
-        }
+        findings.take(Sets::of(capabilities));
     }
 }

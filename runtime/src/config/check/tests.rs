@@ -45,7 +45,7 @@ fn check(patch: &Value) -> String {
     text
 }
 
-fn all<const N: usize>(patches: [Value; N]) -> String {
+fn all<const N: usize>(patches: &[Value; N]) -> String {
     patches.iter().map(check).collect()
 }
 
@@ -56,7 +56,7 @@ fn nothing_is_wrong_with_a_sound_configuration() {
 
 #[test]
 fn the_whole() {
-    let found = all([
+    let found = all(&[
         json!({"ociVersion": "1.0.2-dev"}),
         json!({"ociVersion": "1.3.0+x"}),
         json!({"ociVersion": "1.4.0"}),
@@ -79,7 +79,7 @@ fn the_whole() {
 
 #[test]
 fn the_process() {
-    let found = all([
+    let found = all(&[
         json!({"process": {"args": []}}),
         json!({"process": {"args": null}}),
         json!({"process": {"args": [""]}}),
@@ -104,7 +104,7 @@ fn the_process() {
 #[test]
 fn mounts() {
     let mounts = |list: Value| json!({"mounts": list});
-    let found = all([
+    let found = all(&[
         mounts(json!([{"destination": "/proc", "type": "proc"}, {"destination": "data", "type": "tmpfs"}])),
         mounts(json!([{"destination": "/", "type": "tmpfs"}])),
         mounts(json!([{"destination": "/a/../..", "type": "tmpfs"}])),
@@ -124,7 +124,7 @@ fn mounts() {
 fn namespaces_and_ids() {
     let one = json!([{"containerID": 0, "hostID": 1000, "size": 1}]);
     let spaces = |list: Value| json!({"linux": {"namespaces": list}});
-    let found = all([
+    let found = all(&[
         spaces(json!([{"type": "pid"}])),
         spaces(json!([{"type": "mount"}, {"type": "pid"}, {"type": "pid", "path": "/proc/1/ns/pid"}])),
         spaces(json!([{"type": "mount", "path": "/proc/1/ns/mnt"}])),
@@ -154,7 +154,7 @@ fn namespaces_and_ids() {
 
 #[test]
 fn the_rest_of_linux() {
-    let found = all([
+    let found = all(&[
         json!({"linux": {"sysctl": {"net.core.somaxconn": "1", "kernel.sem": "1", "vm.swappiness": "1"}}}),
         json!({"linux": {"devices": [
             {"path": "/dev/fuse", "type": "c", "major": 10, "minor": 229},
@@ -182,7 +182,7 @@ fn the_rest_of_linux() {
 
 #[test]
 fn hooks_of_every_stage() {
-    let found = all([
+    let found = all(&[
         json!({"hooks": {"prestart": [{"path": "/bin/true", "args": ["true"], "env": ["A=1"], "timeout": 5}]}}),
         json!({"hooks": {"createRuntime": [{"path": "/bin/true"}, {"path": "true"}]}}),
         json!({"hooks": {"createContainer": [{"path": "/a\u{0}", "args": ["\u{0}"]}]}}),
@@ -198,4 +198,22 @@ fn several_mistakes_are_told_at_once() {
     let text =
         check(&json!({"root": null, "process": {"cwd": "a", "args": []}, "windows": {"servicing": true}}));
     assert_eq!(text.matches("config.json: ").count(), 4, "{text}");
+}
+
+#[test]
+fn a_refusal_names_every_place() {
+    let refusal = |patch: Value| {
+        let mut document = sound();
+        merge(&mut document, &patch);
+        Config::read(document.to_string().as_bytes()).expect("a configuration").refuse()
+    };
+    assert_eq!(refusal(json!({})), Ok(()));
+    let error = refusal(json!({"process": {"cwd": "a", "oomScoreAdj": 2000}, "root": {"path": ""}}))
+        .expect_err("wrong");
+    assert_eq!(error.to_string(), "config.json: /root/path: the path of the root is empty");
+    let help =
+        "write `rootfs`, or the path of a folder; then see also `/process/cwd`, `/process/oomScoreAdj`";
+    assert_eq!(error.help.as_deref(), Some(help));
+    let alone = refusal(json!({"root": {"path": ""}})).expect_err("wrong");
+    assert_eq!(alone.help.as_deref(), Some("write `rootfs`, or the path of a folder"));
 }

@@ -1,8 +1,8 @@
 use std::collections::BTreeSet;
-use std::path::Path;
 
 use serde_json::{Value, json};
 
+use super::schema::Schema;
 use super::*;
 
 /// A section that asks for a refused property, as a patch of an otherwise sound configuration, and what is said.
@@ -98,55 +98,11 @@ fn what_contains_nothing_asks_for_nothing() {
     assert_eq!(check(&unconfined), format!("{unconfined}\n"));
 }
 
-/// Where the schemas of the specification are, if the package golang-github-opencontainers-specs-dev is installed, or if
-/// a newer copy is named by `JOBC_OCI_SCHEMAS`.
-fn schemas() -> Option<std::path::PathBuf> {
-    let packaged = "/usr/share/gocode/src/github.com/opencontainers/specs/schema";
-    let named = std::env::var_os("JOBC_OCI_SCHEMAS").map(std::path::PathBuf::from);
-    named.into_iter().chain([packaged.into()]).find(|folder| folder.join("config-schema.json").is_file())
-}
-
-/// Every property that a schema has, as pointers with `*`.
-fn properties(folder: &Path, file: &str, schema: &Value, at: &str, found: &mut BTreeSet<String>) {
-    if let Some(reference) = schema["$ref"].as_str() {
-        let (other, pointer) = reference.split_once('#').expect("a reference");
-        let other = if other.is_empty() { file } else { other };
-        let text = std::fs::read(folder.join(other)).expect("a schema");
-        let whole: Value = serde_json::from_slice(&text).expect("JSON");
-        let target = whole.pointer(pointer).expect("what is referred to");
-        return properties(folder, other, target, at, found);
-    }
-    for (name, property) in schema["properties"].as_object().into_iter().flatten() {
-        let at = format!("{at}/{name}");
-        properties(folder, file, property, &at, found);
-        found.insert(at);
-    }
-    for word in ["allOf", "anyOf", "oneOf"] {
-        for part in schema[word].as_array().into_iter().flatten() {
-            properties(folder, file, part, at, found);
-        }
-    }
-    let inside = format!("{at}/*");
-    if schema["items"].is_object() {
-        properties(folder, file, &schema["items"], &inside, found);
-    }
-    for pattern in schema["patternProperties"].as_object().into_iter().flatten() {
-        properties(folder, file, pattern.1, &inside, found);
-    }
-}
-
 #[test]
 fn every_property_of_the_specification_has_a_row() {
-    let Some(folder) = schemas() else {
-        eprintln!(
-            "skipped: no schemas of the OCI runtime specification; install golang-github-opencontainers-specs-dev"
-        );
-        return;
-    };
-    let text = std::fs::read(folder.join("config-schema.json")).expect("a schema");
-    let schema: Value = serde_json::from_slice(&text).expect("JSON");
+    let Some(schema) = Schema::published("config-schema.json") else { return };
     let mut found = BTreeSet::new();
-    properties(&folder, "config-schema.json", &schema, "", &mut found);
+    schema.properties("", &mut found);
     assert!(found.len() > 150, "the schema was read: {} properties", found.len());
     let rows: BTreeSet<&str> = PROPERTIES.iter().map(|(property, _)| *property).collect();
     assert_eq!(rows.len(), PROPERTIES.len(), "no property twice");

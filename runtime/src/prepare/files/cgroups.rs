@@ -3,7 +3,7 @@
 
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use linux_raw_sys::general::MOUNT_ATTR_RDONLY;
 
@@ -31,7 +31,7 @@ pub(super) fn mount(
             let made = groups.plan.groups.iter().find(|group| group.interface == Interface::V2);
             made.map(crate::cgroup::Group::folder).or_else(|| Some(unified.mount.join(unified.own.as_ref()?)))
         };
-        let source = if own_namespace { new(c"cgroup2", &[])? } else { bind(folder()?)? };
+        let source = if own_namespace { new(c"cgroup2", &[])? } else { bind(&folder()?)? };
         return Some(Operation::Mount(Mount {
             place: place.clone(),
             last: Last::Folder,
@@ -47,7 +47,7 @@ pub(super) fn mount(
         let source = if own_namespace {
             new(c"cgroup", &hierarchy.options())
         } else {
-            group(hierarchy, groups).and_then(bind)
+            group(hierarchy, groups).and_then(|folder| bind(&folder))
         };
         // A hierarchy in which this process's own group cannot be seen from here has nothing to show.
         let Some(source) = source else { continue };
@@ -82,7 +82,7 @@ fn new(kind: &std::ffi::CStr, options: &[&str]) -> Option<Source> {
     Some(Source::New { kind: kind.to_owned(), parameters, copy_up: false })
 }
 
-fn bind(folder: PathBuf) -> Option<Source> {
+fn bind(folder: &Path) -> Option<Source> {
     let path = CString::new(folder.as_os_str().as_bytes()).ok()?;
     Some(Source::Bind { path, recursive: true })
 }
