@@ -158,6 +158,11 @@ impl Cgroup {
         (self.into.take(), std::mem::take(&mut self.joins))
     }
 
+    /// Whether the container has no group at all.
+    pub fn is_none(&self) -> bool {
+        self.saved.groups.is_empty()
+    }
+
     /// The folders of the groups.
     pub fn folders(&self) -> impl Iterator<Item = &std::path::Path> {
         self.saved.groups.iter().map(|group| group.folder.as_path())
