@@ -167,9 +167,4 @@ impl Cgroup {
     pub fn folders(&self) -> impl Iterator<Item = &std::path::Path> {
         self.saved.groups.iter().map(|group| group.folder.as_path())
     }
-
-    /// Whether the container has no group at all.
-    pub fn is_empty(&self) -> bool {
-        self.saved.groups.is_empty()
-    }
 }
