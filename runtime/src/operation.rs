@@ -426,6 +426,13 @@ impl fmt::Display for Operation {
                 }
                 f.write_str(" as the root")
             }
+            Self::EnterRoot(EnterRoot::Parts { size, folders, links, .. }) => {
+                write!(f, "take a tmpfs")?;
+                if let Some(size) = size {
+                    write!(f, " of {} bytes", text(size))?;
+                }
+                write!(f, " with {} folders and {} links as the root", folders.len(), links.len())
+            }
             Self::Mount(mount) => write!(f, "{mount}"),
             Self::MountCgroups(mounts) => write!(f, "{mounts}"),
             Self::MakeNode(node) => write!(f, "{node}"),
