@@ -6,9 +6,11 @@
 mod accounts;
 
 use std::ffi::CString;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::path::Path;
 
 use oci_spec::runtime::User as Written;
+use rustix::fs::{Mode, OFlags};
 
 use crate::error::{Error, Kind, Result};
 use accounts::{Group, Passwd};
@@ -71,14 +73,16 @@ pub struct Account {
     pub additional: Vec<u32>,
 }
 
-/// The home of a user, as the container's /etc/passwd says: what `HOME` is where config.json's environment has none.
+/// The home of a user, as the /etc/passwd below `root` says: what `HOME` is where config.json's environment has none.
 ///
-/// `/` where there is no such file, no such user in it, or no absolute path.
-pub fn home(root: BorrowedFd<'_>, uid: u32) -> Result<CString> {
-    let passwd = Passwd::read(root)?;
-    let home = passwd.entries().find(|entry| entry.uid == uid).map_or("/", |entry| entry.home);
-    let home = if home.starts_with('/') { home } else { "/" };
-    Ok(CString::new(home).unwrap_or_else(|_| c"/".to_owned()))
+/// `/` where there is no such file that can be read, no such user in it, or no absolute path.
+pub fn home(root: &Path, uid: u32) -> CString {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let passwd =
+        rustix::fs::open(root, flags, Mode::empty()).ok().and_then(|root| Passwd::read(root.as_fd()).ok());
+    let home = passwd.as_ref().and_then(|passwd| passwd.entries().find(|entry| entry.uid == uid));
+    let home = home.map(|entry| entry.home).filter(|home| home.starts_with('/')).unwrap_or("/");
+    CString::new(home).unwrap_or_else(|_| c"/".to_owned())
 }
 
 /// Looks up `USER[:GROUP]`, as an image or a job file writes it, in the container's /etc/passwd and /etc/group.

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -29,6 +30,22 @@ impl Cgroup {
             }
         }
         Ok(list)
+    }
+
+    /// Opens the ways into the groups again, for a further process: [`Self::into_fd`] and [`Self::join_fds`].
+    pub fn reopen(&mut self) -> Result<()> {
+        let open = |path: &Path, flags: OFlags| {
+            rustix::fs::open(path, flags | OFlags::CLOEXEC, Mode::empty()).map_err(|errno| {
+                Error::machine(format!("open the control group `{}`", path.display()), errno)
+            })
+        };
+        for group in &self.saved.groups {
+            match group.version {
+                Version::V1 => self.joins.push(open(&group.folder.join("tasks"), OFlags::WRONLY)?),
+                Version::V2 => self.into = Some(open(&group.folder, OFlags::RDONLY | OFlags::DIRECTORY)?),
+            }
+        }
+        Ok(())
     }
 
     /// Kills every process in the group and below it, and waits until there is none.

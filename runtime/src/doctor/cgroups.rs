@@ -117,25 +117,35 @@ fn controllers(machine: &dyn Machine) -> Found {
     if off.is_empty() { found } else { found.fix(Distribution::of(machine).boot_with(&off.join(" "))) }
 }
 
-/// What a normal user must at least be given, and what is useful besides.
+/// What a container must at least be held to.
 const LEAST: &str = "limits=memory+pids";
-const BESIDES: &str = "limits=memory+pids+cpu+cpuset";
 
 fn delegated(machine: &dyn Machine) -> Found {
-    match (machine.attempt(LEAST, As::Me), machine.attempt(BESIDES, As::Me)) {
-        (Ok(groups), Ok(_)) => Found::ok(format!("groups can be made, such as {}", first_line(&groups))),
+    let layout = layout(machine);
+    // Besides, of what is there: systemd hands on some controllers and keeps others.
+    let mut all = LEAST.to_owned();
+    for controller in [Controller::Cpu, Controller::Cpuset] {
+        if layout.version(controller).is_some() {
+            all += &format!("+{}", controller.name());
+        }
+    }
+    match (machine.attempt(LEAST, As::Me), machine.attempt(&all, As::Me)) {
+        (Ok(groups), Ok(_)) => {
+            let group = first_line(&groups).split_once(' ').map_or("", |(_, folder)| folder);
+            Found::ok(format!("groups can be made, such as {group}"))
+        }
         (Ok(_), Err(why)) => {
             let found = Found::limited(reason(&why));
-            if machine.user().is_root() { found } else { found.fixes(advice(&why)).fix(hand_on(machine)) }
+            if machine.user().is_root() { found } else { found.fix(hand_on(machine)) }
         }
-        (Err(_), _) if layout(machine) == Layout::default() => {
+        (Err(_), _) if layout == Layout::default() => {
             Found::missing("no control groups").follows("cgroup.version")
         }
         (Err(why), _) if machine.user().is_root() => {
             let fix = "mount the control groups writable, or leave the container this is in";
-            Found::missing(reason(&why)).fixes(advice(&why)).fix(fix)
+            Found::missing(reason(&why)).fix(fix)
         }
-        (Err(why), _) => Found::missing(reason(&why)).fixes(advice(&why)).fixes(given(machine)),
+        (Err(why), _) => Found::missing(reason(&why)).fixes(advice(machine, &why)).fixes(given(machine)),
     }
 }
 
@@ -149,14 +159,10 @@ fn reason(why: &str) -> &str {
     line.split_once(": ").map_or(line, |(_, reason)| reason)
 }
 
-/// What the plan advises, but for going on without the limit.
-fn advice(why: &str) -> Vec<String> {
-    let help = why.lines().nth(1).unwrap_or_default();
-    help.split("; or ")
-        .take(1)
-        .filter(|advice| !advice.is_empty() && why.contains("; or "))
-        .map(str::to_owned)
-        .collect()
+/// What the plan advises, but for going on without the limit and for a systemd that is not there.
+fn advice(machine: &dyn Machine, why: &str) -> Option<String> {
+    let (advice, _) = why.lines().nth(1)?.split_once("; or ")?;
+    (has_systemd(machine) || !advice.contains("systemd-run")).then(|| advice.to_owned())
 }
 
 /// How a user is given groups where nobody gave any.

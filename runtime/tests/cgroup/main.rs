@@ -4,8 +4,8 @@
 //! under kernels of their own that have version 2, version 1, and both. Without the right to make groups they are
 //! skipped aloud.
 
-mod delegation;
 mod devices;
+mod given;
 mod life;
 mod limits;
 mod under;
