@@ -21,6 +21,7 @@ use crate::process::Gate;
 use crate::rootfs::{self, EnterRoot, Place};
 use crate::syscall::{CWD, Fd, Kernel, MountAttributes, Prctl};
 use crate::terminal::console::Console;
+use crate::trampoline::Failure;
 
 /// A step, and the field of config.json that asked for it.
 #[derive(Debug)]
@@ -140,6 +141,8 @@ pub enum Operation {
     SetUmask(u32),
     /// Go to the working directory, which must be inside the root.
     ChangeDirectory(CString),
+    /// See that the program is there and may be executed, before somebody waits for the start: one of these paths.
+    FindProgram(Vec<CString>),
     /// Wait for a byte on a descriptor: the start.
     Hold(Fd),
     /// Close every descriptor from a number on.
@@ -324,11 +327,25 @@ impl Operation {
                 Ok(())
             }
             Self::ChangeDirectory(path) => namespaces::enter_directory(kernel, path),
+            Self::FindProgram(candidates) => find(kernel, candidates),
             Self::Hold(fd) => child.report.hold(kernel, *fd),
             Self::CloseFrom { first, except } => close_from(kernel, *first, except),
             Self::DefaultSignals => kernel.default_signals(),
         }
     }
+}
+
+/// As execvp(3) looks: what may not be executed is told only if nothing else is found.
+fn find<K: Kernel>(kernel: &K, candidates: &[CString]) -> Result<(), Errno> {
+    let mut refused = Errno::NOENT;
+    for path in candidates {
+        match kernel.may_execute(path) {
+            Ok(()) => return Ok(()),
+            Err(Errno::NOENT | Errno::NOTDIR) => {}
+            Err(errno) => refused = errno,
+        }
+    }
+    Err(refused)
 }
 
 fn close_from<K: Kernel>(kernel: &K, first: Fd, except: &[Fd]) -> Result<(), Errno> {
@@ -384,6 +401,13 @@ impl Operation {
                 let path = path.to_string_lossy();
                 Error::new(Kind::Machine, format!("the working directory `{path}` is not there"))
                     .help("make it in the image, or set another `cwd`")
+            }
+            (Self::FindProgram(candidates), errno) => {
+                let name = candidates.first().map(|path| path.to_string_lossy()).unwrap_or_default();
+                // Where it is looked for along `PATH`, all candidates end in the same name.
+                let name =
+                    if candidates.len() > 1 { name.rsplit('/').next().unwrap_or_default() } else { &name };
+                Failure::Exec(errno).error(name)
             }
             (Self::LoadFilter(_), Errno::ACCESS) => {
                 error.help("set `noNewPrivileges`, or give CAP_SYS_ADMIN")
@@ -472,6 +496,7 @@ impl fmt::Display for Operation {
             Self::DropBounding(dropped) => write!(f, "drop {} capabilities for good", dropped.len()),
             Self::SetUmask(mask) => write!(f, "set the file mode mask to {mask:04o}"),
             Self::ChangeDirectory(path) => write!(f, "go to `{}`", text(path)),
+            Self::FindProgram(_) => f.write_str("see that the program is there"),
             Self::Hold(_) => f.write_str("wait for the start"),
             Self::CloseFrom { first, .. } => write!(f, "close descriptors from {first} on"),
             Self::DefaultSignals => f.write_str("take signals as a fresh program does"),
