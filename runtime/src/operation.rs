@@ -18,7 +18,7 @@ use crate::mounts::{self, Mount};
 use crate::namespaces::{self, IdMapFiles, Join};
 use crate::privileges::{self, SetCapabilities};
 use crate::process::Gate;
-use crate::rootfs::{self, EnterRoot, Place};
+use crate::rootfs::{self, EnterRoot, Parts, Place};
 use crate::syscall::{CWD, Fd, Kernel, MountAttributes, Prctl};
 use crate::terminal::console::Console;
 
@@ -88,8 +88,8 @@ pub enum Operation {
     OpenConsole(Console),
     /// Run a hook inside the container's namespaces.
     Hook(HookInside),
-    /// Make the root read-only.
-    ReadOnlyRoot,
+    /// Make the root read-only, and those of its folders that are overlays of their own.
+    ReadOnlyRoot(Vec<CString>),
     /// Hide a path.
     Mask(Place),
     /// Make a path read-only.
@@ -295,7 +295,7 @@ impl Operation {
             Self::Link { target, place } => devices::link(target, place, child),
             Self::OpenConsole(console) => console.carry_out(child),
             Self::Hook(hook) => hook.carry_out(child),
-            Self::ReadOnlyRoot => mounts::make_root_read_only(child),
+            Self::ReadOnlyRoot(folders) => mounts::make_root_read_only(child, folders),
             Self::Mask(place) => rootfs::mask(place, child),
             Self::MakeReadOnly(place) => rootfs::make_read_only(place, child),
             Self::SetKernelParameter(path, value) => child.write_proc(path, value.as_bytes()),
@@ -356,7 +356,10 @@ impl Operation {
             (Self::EnterRoot(EnterRoot::Folder { .. }), Errno::NOENT) => {
                 error.help("unpack the image there, or give another root with `--root`")
             }
-            (Self::EnterRoot(EnterRoot::Overlay { .. }), Errno::PERM | Errno::NODEV | Errno::INVAL) => {
+            (
+                Self::EnterRoot(EnterRoot::Overlay { .. } | EnterRoot::Parts(_)),
+                Errno::PERM | Errno::NODEV | Errno::INVAL,
+            ) => {
                 error.help("this kernel or user may not mount an overlay; `jobc doctor` says more")
             }
             (Self::Mount(Mount { source: mounts::Source::Bind { path, .. }, .. }), Errno::NOENT) => {
@@ -419,6 +422,13 @@ impl fmt::Display for Operation {
             }
             Self::EnterRoot(EnterRoot::Folder { path }) => write!(f, "take `{}` as the root", text(path)),
             Self::EnterRoot(EnterRoot::Current) => f.write_str("take the container's root"),
+            Self::EnterRoot(EnterRoot::Parts(Parts { size, list, .. })) => {
+                write!(f, "take {} folders of `/` under a tmpfs", list.len())?;
+                if let Some(size) = size {
+                    write!(f, " of {} bytes", text(size))?;
+                }
+                f.write_str(" as the root")
+            }
             Self::EnterRoot(EnterRoot::Overlay { lower, size, .. }) => {
                 write!(f, "take `{}` under a tmpfs", text(lower))?;
                 if let Some(size) = size {
@@ -432,7 +442,7 @@ impl fmt::Display for Operation {
             Self::Link { target, place } => write!(f, "link `/{}` to `{}`", text(&place.path), text(target)),
             Self::OpenConsole(_) => f.write_str("open the terminal"),
             Self::Hook(hook) => write!(f, "{hook}"),
-            Self::ReadOnlyRoot => f.write_str("make the root read-only"),
+            Self::ReadOnlyRoot(_) => f.write_str("make the root read-only"),
             Self::Mask(place) => write!(f, "hide `/{}`", text(&place.path)),
             Self::MakeReadOnly(place) => write!(f, "make `/{}` read-only", text(&place.path)),
             Self::SetKernelParameter(path, value) => {

@@ -4,7 +4,7 @@
 //! makes, an archive beside config.json is unpacked, or the annotation `dev.jobc.image` says what belongs there.
 
 pub mod archive;
-mod host;
+pub(crate) mod host;
 
 use std::ffi::CStr;
 use std::fs;

@@ -4,6 +4,8 @@
 //! that is then used: a link in the image, or one swapped in meanwhile, leads somewhere inside the image or to an
 //! error, never to the machine. What is missing is made below the descriptor of its parent.
 
+pub mod parts;
+
 use std::ffi::{CStr, CString};
 use std::path::{Component, Path};
 
@@ -12,6 +14,7 @@ use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
 use crate::operation::Child;
+pub use parts::{Part, PartKind, Parts};
 use crate::syscall::{CWD, Fd, Kernel, MountAttributes};
 
 /// Resolution that stays below the directory it begins at, as `chroot` would have it.
@@ -165,6 +168,8 @@ pub enum EnterRoot {
         /// The tmpfs's `size` in bytes.
         size: Option<CString>,
     },
+    /// The same folder by folder, in a user namespace.
+    Parts(Parts),
 }
 
 impl EnterRoot {
@@ -179,29 +184,14 @@ impl EnterRoot {
                 kernel.close(folder);
                 tree
             }
+            Self::Parts(parts) => parts.carry_out(child)?,
             Self::Current => kernel.open(CWD, c"/", DIRECTORY, Mode::empty(), ResolveFlags::empty())?,
             Self::Overlay { lower, on, size } => {
-                let on = kernel.open(CWD, on, DIRECTORY, Mode::empty(), ResolveFlags::empty())?;
-                let tmpfs = kernel.fsopen(c"tmpfs")?;
-                kernel.fsconfig(tmpfs, c"mode", Some(c"0755"))?;
-                if let Some(size) = size {
-                    kernel.fsconfig(tmpfs, c"size", Some(size))?;
-                }
-                let layers = kernel.fsmount(tmpfs, u64::from(MOUNT_ATTR_NODEV))?;
-                kernel.close(tmpfs);
-                kernel.attach(layers, on)?;
-                // The overlay reads its layers by path: relative ones from here keep them short (fsconfig(2) takes 255 bytes).
-                kernel.fchdir(layers)?;
-                for name in [c"upper", c"work", c"root"] {
-                    kernel.mkdir(layers, name, Mode::from_raw_mode(0o755))?;
-                }
+                let layers = parts::layers(kernel, on, size.as_deref())?;
                 let overlay = kernel.fsopen(c"overlay")?;
                 kernel.fsconfig(overlay, c"lowerdir", Some(lower))?;
                 kernel.fsconfig(overlay, c"upperdir", Some(c"upper"))?;
                 kernel.fsconfig(overlay, c"workdir", Some(c"work"))?;
-                if child.in_user_namespace {
-                    kernel.fsconfig(overlay, c"userxattr", None)?;
-                }
                 let root = kernel.fsmount(overlay, 0)?;
                 kernel.close(overlay);
                 let at = kernel.open(layers, c"root", DIRECTORY, Mode::empty(), ResolveFlags::NO_SYMLINKS)?;

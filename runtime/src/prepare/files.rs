@@ -25,7 +25,7 @@ use crate::namespaces::Namespace;
 use crate::operation::Operation;
 use crate::process::Gate;
 use crate::root::Root;
-use crate::rootfs::{EnterRoot, Last, Place};
+use crate::rootfs::{EnterRoot, Last, Parts, Place};
 use crate::syscall::MountAttributes;
 
 pub(super) fn list(
@@ -42,8 +42,17 @@ pub(super) fn list(
         linux.and_then(|linux| linux.rootfs_propagation().as_deref()).and_then(Propagation::of);
     let machine = propagation(spec, root_propagation);
     steps.always(Operation::SetPropagation(machine));
-    steps.at("/root/path", Operation::EnterRoot(enter(root)?));
-    if let Root::Overlay { binds, .. } = root {
+    let enter = enter(root, identity)?;
+    let folders = match &enter {
+        EnterRoot::Parts(parts) => parts.writable().cloned().collect(),
+        _ => Vec::new(),
+    };
+    // Folder by folder, the machine's other mounts come along.
+    let whole = matches!(enter, EnterRoot::Overlay { .. });
+    steps.at("/root/path", Operation::EnterRoot(enter));
+    if let Root::Overlay { binds, .. } = root
+        && whole
+    {
         for bind in binds {
             steps.at("/root/path", Operation::Mount(machine_folder(bind)?));
         }
@@ -77,7 +86,7 @@ pub(super) fn list(
         steps.at(place, Operation::SetKernelParameter(path, value));
     }
     if spec.root().as_ref().is_some_and(|root| root.readonly().unwrap_or(false)) {
-        steps.at("/root/readonly", Operation::ReadOnlyRoot);
+        steps.at("/root/readonly", Operation::ReadOnlyRoot(folders));
     }
     if let Some(change) = root_propagation {
         steps.at("/linux/rootfsPropagation", Operation::SetRootPropagation(change.flag.into()));
@@ -97,14 +106,18 @@ fn propagation(spec: &Spec, root: Option<Propagation>) -> u64 {
     }
 }
 
-fn enter(root: &Root) -> Result<EnterRoot> {
+fn enter(root: &Root, identity: &Identity) -> Result<EnterRoot> {
     Ok(match root {
         Root::Folder(path) => EnterRoot::Folder { path: c_path(path, "/root/path")? },
-        Root::Overlay { lower, upper_size, on, .. } => EnterRoot::Overlay {
-            lower: c_path(lower, "/root/path")?,
-            on: c_path(on, "/root/path")?,
-            size: upper_size.map(|size| c_string(size.to_string(), "/root/path")).transpose()?,
-        },
+        Root::Overlay { lower, upper_size, on, .. } => {
+            let on = c_path(on, "/root/path")?;
+            let size = upper_size.map(|size| c_string(size.to_string(), "/root/path")).transpose()?;
+            if identity.in_user_namespace {
+                EnterRoot::Parts(Parts { on, size, list: crate::root::host::parts(lower)? })
+            } else {
+                EnterRoot::Overlay { lower: c_path(lower, "/root/path")?, on, size }
+            }
+        }
     })
 }
 
