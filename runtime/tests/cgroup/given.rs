@@ -1,6 +1,6 @@
 //! A subtree of the unified tree that was given to a user: limits hold there without any rights.
 
-use std::os::unix::fs::chown;
+use std::os::unix::fs::{MetadataExt as _, chown};
 use std::path::Path;
 use std::process::Command;
 
@@ -66,6 +66,30 @@ fn a_user_in_a_group_that_holds_them_is_told_so() {
     let Some(group) = given("full") else { return };
     as_nobody("given::inside_a_given_group_that_is_full", &group);
     remove(&group);
+}
+
+#[test]
+fn a_group_is_handed_to_the_root_of_a_container_without_its_limits() {
+    let Some(layout) = layout() else { return };
+    let (path, resources) = (super::path("owned"), resources(&json!({"memory": {"limit": 16_777_216}})));
+    let request = Request {
+        id: "owned",
+        path: Some(&path),
+        resources: Some(&resources),
+        owner: Some((NOBODY, NOBODY)),
+        user_namespace: true,
+        ..Request::default()
+    };
+    let (cgroup, unenforced) = Cgroup::create(&layout, &request).unwrap_or_else(|error| panic!("{error}"));
+    let trial = Trial { cgroup, unenforced, layout };
+    for folder in trial.cgroup.folders() {
+        let owner = |file: &str| std::fs::metadata(folder.join(file)).ok().map(|file| file.uid());
+        let given = if folder.join("cgroup.freeze").exists() { NOBODY } else { 0 };
+        assert_eq!(owner(""), Some(given), "{}", folder.display());
+        assert_eq!(owner("cgroup.procs"), Some(given));
+        assert!(owner("memory.max").is_none_or(|owner| owner == 0));
+        assert!(owner("memory.limit_in_bytes").is_none_or(|owner| owner == 0));
+    }
 }
 
 fn is_nobody() -> bool {
