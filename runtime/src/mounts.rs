@@ -162,17 +162,8 @@ pub fn propagation_name(propagation: u64) -> &'static str {
     }
 }
 
-/// Makes the root itself read-only, and those of its folders; what else is mounted below keeps its own attributes.
-pub(crate) fn make_root_read_only<K: Kernel>(
-    child: &mut Child<'_, K>,
-    folders: &[CString],
-) -> Result<(), Errno> {
+/// Makes the root itself read-only; what is mounted below keeps its own attributes.
+pub(crate) fn make_root_read_only<K: Kernel>(child: &mut Child<'_, K>) -> Result<(), Errno> {
     let attributes = MountAttributes { set: MOUNT_ATTR_RDONLY.into(), ..MountAttributes::default() };
-    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-    for folder in folders {
-        let folder = child.kernel.open(child.root, folder, OFlags::PATH, Mode::empty(), resolve)?;
-        child.kernel.mount_setattr(folder, false, attributes)?;
-        child.kernel.close(folder);
-    }
     child.kernel.mount_setattr(child.root, false, attributes)
 }

@@ -18,9 +18,10 @@ use crate::mounts::{self, Mount};
 use crate::namespaces::{self, IdMapFiles, Join};
 use crate::privileges::{self, SetCapabilities};
 use crate::process::Gate;
-use crate::rootfs::{self, EnterRoot, Parts, Place};
+use crate::rootfs::{self, EnterRoot, Place};
 use crate::syscall::{CWD, Fd, Kernel, MountAttributes, Prctl};
 use crate::terminal::console::Console;
+use crate::trampoline::Failure;
 
 /// A step, and the field of config.json that asked for it.
 #[derive(Debug)]
@@ -88,8 +89,8 @@ pub enum Operation {
     OpenConsole(Console),
     /// Run a hook inside the container's namespaces.
     Hook(HookInside),
-    /// Make the root read-only, and those of its folders that are overlays of their own.
-    ReadOnlyRoot(Vec<CString>),
+    /// Make the root read-only.
+    ReadOnlyRoot,
     /// Hide a path.
     Mask(Place),
     /// Make a path read-only.
@@ -140,6 +141,8 @@ pub enum Operation {
     SetUmask(u32),
     /// Go to the working directory, which must be inside the root.
     ChangeDirectory(CString),
+    /// See that the program is there and may be executed, before somebody waits for the start: one of these paths.
+    FindProgram(Vec<CString>),
     /// Wait for a byte on a descriptor: the start.
     Hold(Fd),
     /// Close every descriptor from a number on.
@@ -295,7 +298,7 @@ impl Operation {
             Self::Link { target, place } => devices::link(target, place, child),
             Self::OpenConsole(console) => console.carry_out(child),
             Self::Hook(hook) => hook.carry_out(child),
-            Self::ReadOnlyRoot(folders) => mounts::make_root_read_only(child, folders),
+            Self::ReadOnlyRoot => mounts::make_root_read_only(child),
             Self::Mask(place) => rootfs::mask(place, child),
             Self::MakeReadOnly(place) => rootfs::make_read_only(place, child),
             Self::SetKernelParameter(path, value) => child.write_proc(path, value.as_bytes()),
@@ -324,11 +327,25 @@ impl Operation {
                 Ok(())
             }
             Self::ChangeDirectory(path) => namespaces::enter_directory(kernel, path),
+            Self::FindProgram(candidates) => find(kernel, candidates),
             Self::Hold(fd) => child.report.hold(kernel, *fd),
             Self::CloseFrom { first, except } => close_from(kernel, *first, except),
             Self::DefaultSignals => kernel.default_signals(),
         }
     }
+}
+
+/// As execvp(3) looks: what may not be executed is told only if nothing else is found.
+fn find<K: Kernel>(kernel: &K, candidates: &[CString]) -> Result<(), Errno> {
+    let mut refused = Errno::NOENT;
+    for path in candidates {
+        match kernel.may_execute(path) {
+            Ok(()) => return Ok(()),
+            Err(Errno::NOENT | Errno::NOTDIR) => {}
+            Err(errno) => refused = errno,
+        }
+    }
+    Err(refused)
 }
 
 fn close_from<K: Kernel>(kernel: &K, first: Fd, except: &[Fd]) -> Result<(), Errno> {
@@ -356,10 +373,7 @@ impl Operation {
             (Self::EnterRoot(EnterRoot::Folder { .. }), Errno::NOENT) => {
                 error.help("unpack the image there, or give another root with `--root`")
             }
-            (
-                Self::EnterRoot(EnterRoot::Overlay { .. } | EnterRoot::Parts(_)),
-                Errno::PERM | Errno::NODEV | Errno::INVAL,
-            ) => {
+            (Self::EnterRoot(EnterRoot::Overlay { .. }), Errno::PERM | Errno::NODEV | Errno::INVAL) => {
                 error.help("this kernel or user may not mount an overlay; `jobc doctor` says more")
             }
             (Self::Mount(Mount { source: mounts::Source::Bind { path, .. }, .. }), Errno::NOENT) => {
@@ -387,6 +401,13 @@ impl Operation {
                 let path = path.to_string_lossy();
                 Error::new(Kind::Machine, format!("the working directory `{path}` is not there"))
                     .help("make it in the image, or set another `cwd`")
+            }
+            (Self::FindProgram(candidates), errno) => {
+                let name = candidates.first().map(|path| path.to_string_lossy()).unwrap_or_default();
+                // Where it is looked for along `PATH`, all candidates end in the same name.
+                let name =
+                    if candidates.len() > 1 { name.rsplit('/').next().unwrap_or_default() } else { &name };
+                Failure::Exec(errno).error(name)
             }
             (Self::LoadFilter(_), Errno::ACCESS) => {
                 error.help("set `noNewPrivileges`, or give CAP_SYS_ADMIN")
@@ -422,13 +443,6 @@ impl fmt::Display for Operation {
             }
             Self::EnterRoot(EnterRoot::Folder { path }) => write!(f, "take `{}` as the root", text(path)),
             Self::EnterRoot(EnterRoot::Current) => f.write_str("take the container's root"),
-            Self::EnterRoot(EnterRoot::Parts(Parts { size, list, .. })) => {
-                write!(f, "take {} folders of `/` under a tmpfs", list.len())?;
-                if let Some(size) = size {
-                    write!(f, " of {} bytes", text(size))?;
-                }
-                f.write_str(" as the root")
-            }
             Self::EnterRoot(EnterRoot::Overlay { lower, size, .. }) => {
                 write!(f, "take `{}` under a tmpfs", text(lower))?;
                 if let Some(size) = size {
@@ -436,13 +450,20 @@ impl fmt::Display for Operation {
                 }
                 f.write_str(" as the root")
             }
+            Self::EnterRoot(EnterRoot::Parts { size, folders, links, .. }) => {
+                write!(f, "take a tmpfs")?;
+                if let Some(size) = size {
+                    write!(f, " of {} bytes", text(size))?;
+                }
+                write!(f, " with {} folders and {} links as the root", folders.len(), links.len())
+            }
             Self::Mount(mount) => write!(f, "{mount}"),
             Self::MountCgroups(mounts) => write!(f, "{mounts}"),
             Self::MakeNode(node) => write!(f, "{node}"),
             Self::Link { target, place } => write!(f, "link `/{}` to `{}`", text(&place.path), text(target)),
             Self::OpenConsole(_) => f.write_str("open the terminal"),
             Self::Hook(hook) => write!(f, "{hook}"),
-            Self::ReadOnlyRoot(_) => f.write_str("make the root read-only"),
+            Self::ReadOnlyRoot => f.write_str("make the root read-only"),
             Self::Mask(place) => write!(f, "hide `/{}`", text(&place.path)),
             Self::MakeReadOnly(place) => write!(f, "make `/{}` read-only", text(&place.path)),
             Self::SetKernelParameter(path, value) => {
@@ -475,6 +496,7 @@ impl fmt::Display for Operation {
             Self::DropBounding(dropped) => write!(f, "drop {} capabilities for good", dropped.len()),
             Self::SetUmask(mask) => write!(f, "set the file mode mask to {mask:04o}"),
             Self::ChangeDirectory(path) => write!(f, "go to `{}`", text(path)),
+            Self::FindProgram(_) => f.write_str("see that the program is there"),
             Self::Hold(_) => f.write_str("wait for the start"),
             Self::CloseFrom { first, .. } => write!(f, "close descriptors from {first} on"),
             Self::DefaultSignals => f.write_str("take signals as a fresh program does"),

@@ -4,8 +4,6 @@
 //! that is then used: a link in the image, or one swapped in meanwhile, leads somewhere inside the image or to an
 //! error, never to the machine. What is missing is made below the descriptor of its parent.
 
-pub mod parts;
-
 use std::ffi::{CStr, CString};
 use std::path::{Component, Path};
 
@@ -14,7 +12,6 @@ use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
 use crate::operation::Child;
-pub use parts::{Part, PartKind, Parts};
 use crate::syscall::{CWD, Fd, Kernel, MountAttributes};
 
 /// Resolution that stays below the directory it begins at, as `chroot` would have it.
@@ -168,8 +165,19 @@ pub enum EnterRoot {
         /// The tmpfs's `size` in bytes.
         size: Option<CString>,
     },
-    /// The same folder by folder, in a user namespace.
-    Parts(Parts),
+    /// A tmpfs that nobody else sees, with folders and links; later mounts put overlays upon them, whose layers are here.
+    ///
+    /// The tmpfs is the working directory then, so that those mounts can name the layers by short paths.
+    Parts {
+        /// An empty folder of the machine to mount upon, in the new mount namespace only.
+        on: CString,
+        /// The tmpfs's `size` in bytes.
+        size: Option<CString>,
+        /// Folders of the tmpfs with their bits, outer ones first: `root` and what is below it, and the layers.
+        folders: Vec<(CString, Mode)>,
+        /// Links of the tmpfs: what they say, and their paths.
+        links: Vec<(CString, CString)>,
+    },
 }
 
 impl EnterRoot {
@@ -184,23 +192,61 @@ impl EnterRoot {
                 kernel.close(folder);
                 tree
             }
-            Self::Parts(parts) => parts.carry_out(child)?,
             Self::Current => kernel.open(CWD, c"/", DIRECTORY, Mode::empty(), ResolveFlags::empty())?,
             Self::Overlay { lower, on, size } => {
-                let layers = parts::layers(kernel, on, size.as_deref())?;
+                let layers = layers(kernel, on, size.as_deref())?;
+                for name in [c"upper", c"work", c"root"] {
+                    kernel.mkdir(layers, name, Mode::from_raw_mode(0o755))?;
+                }
                 let overlay = kernel.fsopen(c"overlay")?;
                 kernel.fsconfig(overlay, c"lowerdir", Some(lower))?;
                 kernel.fsconfig(overlay, c"upperdir", Some(c"upper"))?;
                 kernel.fsconfig(overlay, c"workdir", Some(c"work"))?;
+                if child.in_user_namespace {
+                    kernel.fsconfig(overlay, c"userxattr", None)?;
+                }
                 let root = kernel.fsmount(overlay, 0)?;
                 kernel.close(overlay);
                 let at = kernel.open(layers, c"root", DIRECTORY, Mode::empty(), ResolveFlags::NO_SYMLINKS)?;
                 kernel.attach(root, at)?;
                 root
             }
+            Self::Parts { on, size, folders, links } => {
+                let layers = layers(kernel, on, size.as_deref())?;
+                for (path, mode) in folders {
+                    kernel.mkdir(layers, path, *mode)?;
+                }
+                for (target, path) in links {
+                    kernel.symlink(target, layers, path)?;
+                }
+                let folder =
+                    kernel.open(layers, c"root", DIRECTORY, Mode::empty(), ResolveFlags::NO_SYMLINKS)?;
+                let root = kernel.clone_tree(folder, c"", false)?;
+                kernel.attach(root, folder)?;
+                kernel.close(folder);
+                root
+            }
         };
         Ok(())
     }
+}
+
+/// A tmpfs for layers, mounted upon a folder and made the working directory.
+///
+/// An overlay reads its layers by path: relative ones from there are short (fsconfig(2) takes 255 bytes).
+fn layers<K: Kernel>(kernel: &K, on: &CStr, size: Option<&CStr>) -> Result<Fd, Errno> {
+    let on = kernel.open(CWD, on, DIRECTORY, Mode::empty(), ResolveFlags::empty())?;
+    let tmpfs = kernel.fsopen(c"tmpfs")?;
+    kernel.fsconfig(tmpfs, c"mode", Some(c"0755"))?;
+    if let Some(size) = size {
+        kernel.fsconfig(tmpfs, c"size", Some(size))?;
+    }
+    let layers = kernel.fsmount(tmpfs, u64::from(MOUNT_ATTR_NODEV))?;
+    kernel.close(tmpfs);
+    kernel.attach(layers, on)?;
+    kernel.close(on);
+    kernel.fchdir(layers)?;
+    Ok(layers)
 }
 
 const DIRECTORY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY);

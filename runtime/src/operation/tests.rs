@@ -118,40 +118,6 @@ fn a_terminal_is_opened_in_the_containers_own_devpts() {
     insta::assert_snapshot!("a_terminal", shown.join("\n"));
 }
 
-/// In a user namespace `/` is no layer of an overlay: what it has is laid out folder by folder, and closed so too.
-#[test]
-fn the_machines_files_in_a_user_namespace() {
-    let lower = tempfile::tempdir().unwrap();
-    for folder in ["etc", "proc", "usr"] {
-        std::fs::create_dir(lower.path().join(folder)).unwrap();
-    }
-    std::os::unix::fs::symlink("usr/bin", lower.path().join("bin")).unwrap();
-    let root = Root::Overlay {
-        lower: lower.path().to_owned(),
-        upper_size: Some(4096),
-        on: "/state/root".into(),
-        binds: vec!["/home".into()],
-    };
-    let machine = Machine { in_user_namespace: true, ..MACHINE };
-    let steps = prepare(&bundle(&json!({})), &root, &mut Options::default(), &machine, None).unwrap().steps;
-    let kernel = Record::default().file("kcore").missing("scsi").missing("data");
-    let report = Report::new();
-    let mut child = Child::new(&kernel, &report, true);
-    let mut shown = String::new();
-    for step in &steps {
-        let before = kernel.lines().len();
-        let about_the_root = matches!(step.operation, Operation::EnterRoot(_) | Operation::ReadOnlyRoot(_));
-        let carried_out = step.operation.carry_out(&mut child);
-        if about_the_root {
-            carried_out.unwrap();
-            shown.push_str(&format!("{}\n", step.operation));
-            shown.extend(kernel.lines()[before..].iter().map(|line| format!("    {line}\n")));
-        }
-        assert!(!step.operation.to_string().contains("`/home`"), "{}", step.operation);
-    }
-    insta::assert_snapshot!(shown.replace(&*lower.path().to_string_lossy(), "/LOWER"));
-}
-
 /// No step goes on after a call that failed: whatever the kernel refuses ends the start.
 #[test]
 fn any_refused_call_ends_the_start() {

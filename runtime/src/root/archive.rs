@@ -44,7 +44,7 @@ pub fn unpack(archive: &Path, root: &Path) -> Result<()> {
     result
 }
 
-/// Removes an unpacked root, also where its folders have lost the right to be written.
+/// Removes a folder and all that is in it, also where folders in it may not be written: an archive may say so of its own.
 pub fn remove(root: &Path) -> Result<()> {
     let failed = |error: &io::Error| {
         Error::new(Kind::Machine, format!("cannot remove `{}`: {}", root.display(), because(error)))

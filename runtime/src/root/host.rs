@@ -1,17 +1,17 @@
 //! The machine's own files as a root: read-only under an overlay, for a container that needs no image.
 
-use std::collections::BTreeSet;
-use std::ffi::CString;
+mod parts;
+
+use std::collections::BTreeMap;
 use std::fs;
-use std::io;
-use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
+
+use oci_spec::runtime::LinuxNamespaceType;
 
 use super::Root;
 use crate::bundle::{Bundle, because};
 use crate::error::{Error, Kind, Result};
-use crate::rootfs::{Part, PartKind};
 
 /// An overlay over `/`. Its writable layer is as large as the annotation `dev.jobc.disk` says.
 pub(super) fn overlay(bundle: &Bundle, state_dir: &Path) -> Result<Root> {
@@ -26,9 +26,23 @@ pub(super) fn overlay(bundle: &Bundle, state_dir: &Path) -> Result<Root> {
     }
     let table = fs::read("/proc/self/mountinfo")
         .map_err(|error| Error::new(Kind::Machine, format!("cannot list the mounts: {}", because(&error))))?;
+    let lower = PathBuf::from("/");
+    let table = mounts(&table);
+    if in_user_namespace(bundle) {
+        let (parts, binds) = parts::of(&lower, &table);
+        return Ok(Root::Overlay { lower, upper_size, on, binds, parts: Some(parts) });
+    }
+    let shown = table.into_iter().filter(|(path, kind)| *kind == Kept::Shown && path != &lower);
     // One that cannot be looked at, such as another user's FUSE mount, cannot be shown either.
-    let binds = mounts(&table).into_iter().filter(|path| fs::symlink_metadata(path).is_ok()).collect();
-    Ok(Root::Overlay { lower: PathBuf::from("/"), upper_size, on, binds })
+    let binds = shown.map(|(path, _)| path).filter(|path| fs::symlink_metadata(path).is_ok()).collect();
+    Ok(Root::Overlay { lower, upper_size, on, binds, parts: None })
+}
+
+/// Whether the container will be in a user namespace: it says so, or its user can have no other.
+fn in_user_namespace(bundle: &Bundle) -> bool {
+    let namespaces = bundle.config.spec.linux().as_ref().and_then(|linux| linux.namespaces().as_ref());
+    let own = namespaces.into_iter().flatten().any(|namespace| namespace.typ() == LinuxNamespaceType::User);
+    own || !rustix::process::geteuid().is_root()
 }
 
 fn size(text: &str) -> Result<u64> {
@@ -79,79 +93,30 @@ const NOT_SHOWN: [&str; 8] = [
     "/var/lib/kubelet",
 ];
 
-/// The mounts below `/` that hold files of the machine, outer ones first.
-fn mounts(table: &[u8]) -> Vec<PathBuf> {
-    let mut found = BTreeSet::new();
-    for (place, kind) in points(table) {
-        let hidden = NOT_SHOWN.iter().any(|folder| place.starts_with(folder));
-        if place != Path::new("/") && !hidden && !is_no_files(kind) {
-            found.insert(place);
-        }
-    }
-    found.into_iter().collect()
+/// What is done about a mount of the machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kept {
+    /// It holds files of the machine.
+    Shown,
+    /// It belongs to the kernel, to this boot, or to other containers.
+    Hidden,
 }
 
-fn is_no_files(kind: &[u8]) -> bool {
-    NOT_FILES.iter().any(|name| name.as_bytes() == kind)
-}
-
-/// All mounts with the type of their file systems, from /proc/PID/mountinfo (proc_pid_mountinfo(5)).
-fn points(table: &[u8]) -> impl Iterator<Item = (PathBuf, &[u8])> {
-    table.split(|&byte| byte == b'\n').filter_map(|line| {
+/// The machine's mounts, outer ones first, from /proc/PID/mountinfo (proc_pid_mountinfo(5)).
+fn mounts(table: &[u8]) -> BTreeMap<PathBuf, Kept> {
+    let mut found = BTreeMap::new();
+    for line in table.split(|&byte| byte == b'\n') {
         let mut fields = line.split(|&byte| byte == b' ');
-        let place = unescaped(fields.nth(4)?);
-        let kind = fields.skip_while(|field| *field != b"-").nth(1)?;
-        Some((place, kind))
-    })
-}
-
-/// What stands in `/`, for a root that is put together in a user namespace ([`crate::rootfs::parts`]).
-pub(crate) fn parts(lower: &Path) -> Result<Vec<Part>> {
-    let table = fs::read("/proc/self/mountinfo")
-        .map_err(|error| Error::new(Kind::Machine, format!("cannot list the mounts: {}", because(&error))))?;
-    list(lower, &table).map_err(|error| {
-        Error::new(Kind::Machine, format!("cannot list `{}`: {}", lower.display(), because(&error)))
-    })
-}
-
-/// A folder below which nothing is mounted is an overlay. Others are shown as they are, read-only; those of this boot
-/// and of the kernel are empty, as they are where `/` is one overlay. Files that stand in `/` itself are left out.
-fn list(lower: &Path, table: &[u8]) -> io::Result<Vec<Part>> {
-    let points: Vec<(PathBuf, &[u8])> = points(table).collect();
-    let mut parts = vec![];
-    for entry in fs::read_dir(lower)? {
-        let entry = entry?;
-        let path = entry.path();
-        let text = |bytes: &[u8]| CString::new(bytes).map_err(io::Error::other);
-        let name = text(entry.file_name().as_bytes())?;
-        let status = entry.metadata()?;
-        let mode = status.permissions().mode() & 0o7777;
-        let mounted = points.iter().find(|(point, _)| *point == path);
-        let covered = points.iter().any(|(point, _)| point.starts_with(&path));
-        let kind = match name.as_bytes() {
-            _ if status.is_symlink() => {
-                PartKind::Link { target: text(fs::read_link(&path)?.as_os_str().as_bytes())? }
-            }
-            _ if !status.is_dir() => continue,
-            b"dev" | b"proc" | b"run" | b"sys" => PartKind::Empty { mode: 0o755 },
-            // Everybody counts on writing there.
-            b"tmp" if covered => PartKind::Empty { mode: 0o1777 },
-            _ if mounted.is_some_and(|(_, kind)| is_no_files(kind)) => PartKind::Empty { mode },
-            // A colon would end the name in an overlay's options.
-            name if covered || name.contains(&b':') || name.contains(&b'\\') => {
-                PartKind::Bind { source: text(path.as_os_str().as_bytes())? }
-            }
-            name => PartKind::Overlay {
-                mode,
-                lower: text(path.as_os_str().as_bytes())?,
-                upper: text(&[b"upper/", name].concat())?,
-                work: text(&[b"work/", name].concat())?,
-            },
+        let (Some(place), Some(kind)) = (fields.nth(4), fields.skip_while(|field| *field != b"-").nth(1))
+        else {
+            continue;
         };
-        parts.push(Part { name, kind });
+        let place = unescaped(place);
+        let hidden = NOT_SHOWN.iter().any(|folder| place.starts_with(folder))
+            || NOT_FILES.iter().any(|name| name.as_bytes() == kind);
+        found.insert(place, if hidden { Kept::Hidden } else { Kept::Shown });
     }
-    parts.sort_by(|a, b| a.name.cmp(&b.name));
-    Ok(parts)
+    found
 }
 
 /// A path in which a space, a tab, a line's end and a backslash stand as octal numbers.
@@ -195,59 +160,11 @@ mod tests {
 34 21 8:2 / /home rw,relatime - ext4 /dev/sda2 rw
 broken line
 ";
-        let found: Vec<String> = mounts(table).iter().map(|path| path.display().to_string()).collect();
+        let shown = mounts(table).into_iter().filter(|(_, kept)| *kept == Kept::Shown);
+        let found: Vec<String> = shown.map(|(path, _)| path.display().to_string()).collect();
         let expected =
-            ["/etc/resolv.conf", "/home", "/home/ann/my files\\", "/home-old", "/proceedings", "/usr"];
+            ["/", "/etc/resolv.conf", "/home", "/home/ann/my files\\", "/home-old", "/proceedings", "/usr"];
         assert_eq!(found, expected);
-    }
-
-    #[test]
-    fn what_stands_in_the_root_folder_by_folder() {
-        let folder = tempfile::tempdir().unwrap();
-        let root = folder.path();
-        for name in ["usr", "etc", "home", "var", "var/lib", "proc", "run", "tmp", "mnt", "a:b"] {
-            fs::create_dir(root.join(name)).unwrap();
-        }
-        fs::set_permissions(root.join("etc"), fs::Permissions::from_mode(0o750)).unwrap();
-        std::os::unix::fs::symlink("usr/bin", root.join("bin")).unwrap();
-        fs::write(root.join("swapfile"), "").unwrap();
-        let shown = root.display();
-        let table = format!(
-            "1 0 8:1 / {shown} rw - ext4 /dev/sda1 rw
-2 1 8:2 / {shown}/home rw - ext4 /dev/sda2 rw
-3 1 8:3 / {shown}/var/lib rw - ext4 /dev/sda3 rw
-4 1 0:9 / {shown}/proc rw - proc proc rw
-5 1 0:10 / {shown}/tmp rw - tmpfs tmpfs rw
-6 1 0:11 / {shown}/mnt rw - tmpfs tmpfs rw
-7 1 0:12 / {shown}/usrlocal rw - ext4 /dev/sda4 rw
-"
-        );
-        let parts = list(root, table.as_bytes()).unwrap();
-        let text = |text: &CString| text.to_string_lossy().replace(&format!("{shown}/"), "/");
-        let line = |part: &Part| {
-            let what = match &part.kind {
-                PartKind::Link { target } => format!("-> {}", text(target)),
-                PartKind::Empty { mode } => format!("empty {mode:o}"),
-                PartKind::Overlay { mode, lower, upper, work } => {
-                    format!("overlay {mode:o} {} {} {}", text(lower), text(upper), text(work))
-                }
-                PartKind::Bind { source } => format!("bind {}", text(source)),
-            };
-            format!("{} {what}", text(&part.name))
-        };
-        let expected = [
-            "a:b bind /a:b",
-            "bin -> usr/bin",
-            "etc overlay 750 /etc upper/etc work/etc",
-            "home bind /home",
-            "mnt empty 755",
-            "proc empty 755",
-            "run empty 755",
-            "tmp empty 1777",
-            "usr overlay 755 /usr upper/usr work/usr",
-            "var bind /var",
-        ];
-        assert_eq!(parts.iter().map(line).collect::<Vec<_>>(), expected);
     }
 
     #[test]
