@@ -89,8 +89,8 @@ pub enum Operation {
     OpenConsole(Console),
     /// Run a hook inside the container's namespaces.
     Hook(HookInside),
-    /// Make the root read-only.
-    ReadOnlyRoot,
+    /// Make the root read-only, and those of its folders that are writable mounts of their own.
+    ReadOnlyRoot(Vec<Place>),
     /// Hide a path.
     Mask(Place),
     /// Make a path read-only.
@@ -298,7 +298,7 @@ impl Operation {
             Self::Link { target, place } => devices::link(target, place, child),
             Self::OpenConsole(console) => console.carry_out(child),
             Self::Hook(hook) => hook.carry_out(child),
-            Self::ReadOnlyRoot => mounts::make_root_read_only(child),
+            Self::ReadOnlyRoot(folders) => mounts::make_root_read_only(child, folders),
             Self::Mask(place) => rootfs::mask(place, child),
             Self::MakeReadOnly(place) => rootfs::make_read_only(place, child),
             Self::SetKernelParameter(path, value) => child.write_proc(path, value.as_bytes()),
@@ -463,7 +463,7 @@ impl fmt::Display for Operation {
             Self::Link { target, place } => write!(f, "link `/{}` to `{}`", text(&place.path), text(target)),
             Self::OpenConsole(_) => f.write_str("open the terminal"),
             Self::Hook(hook) => write!(f, "{hook}"),
-            Self::ReadOnlyRoot => f.write_str("make the root read-only"),
+            Self::ReadOnlyRoot(_) => f.write_str("make the root read-only"),
             Self::Mask(place) => write!(f, "hide `/{}`", text(&place.path)),
             Self::MakeReadOnly(place) => write!(f, "make `/{}` read-only", text(&place.path)),
             Self::SetKernelParameter(path, value) => {
