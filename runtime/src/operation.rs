@@ -89,8 +89,8 @@ pub enum Operation {
     OpenConsole(Console),
     /// Run a hook inside the container's namespaces.
     Hook(HookInside),
-    /// Make the root read-only.
-    ReadOnlyRoot,
+    /// Make the root read-only, and those of its folders that are writable mounts of their own.
+    ReadOnlyRoot(Vec<Place>),
     /// Hide a path.
     Mask(Place),
     /// Make a path read-only.
@@ -187,7 +187,7 @@ impl Operation {
             Self::Link { target, place } => devices::link(target, place, child),
             Self::OpenConsole(console) => console.carry_out(child),
             Self::Hook(hook) => hook.carry_out(child),
-            Self::ReadOnlyRoot => mounts::make_root_read_only(child),
+            Self::ReadOnlyRoot(folders) => mounts::make_root_read_only(child, folders),
             Self::Mask(place) => rootfs::mask(place, child),
             Self::MakeReadOnly(place) => rootfs::make_read_only(place, child),
             Self::SetKernelParameter(path, value) => child.write_proc(path, value.as_bytes()),

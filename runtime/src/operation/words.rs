@@ -116,7 +116,7 @@ impl fmt::Display for Operation {
             Self::Link { target, place } => write!(f, "link `/{}` to `{}`", text(&place.path), text(target)),
             Self::OpenConsole(_) => f.write_str("open the terminal"),
             Self::Hook(hook) => write!(f, "{hook}"),
-            Self::ReadOnlyRoot => f.write_str("make the root read-only"),
+            Self::ReadOnlyRoot(_) => f.write_str("make the root read-only"),
             Self::Mask(place) => write!(f, "hide `/{}`", text(&place.path)),
             Self::MakeReadOnly(place) => write!(f, "make `/{}` read-only", text(&place.path)),
             Self::SetKernelParameter(path, value) => {
