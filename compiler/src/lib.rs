@@ -27,6 +27,7 @@ pub mod expression;
 pub mod files;
 pub mod import;
 pub mod lower;
+pub mod openpai;
 pub mod parse;
 pub mod resolve;
 pub mod salvage;

@@ -7,11 +7,9 @@ use jobc_schema::target::{OpenpaiRole, OpenpaiTarget};
 use serde_json::{Map, Value, json};
 
 use crate::diagnostic::{Diagnostic, Place, codes};
+use crate::openpai::PLUGINS;
 
-use super::{Lowering, names, storage};
-
-/// The key of `extras` that holds runtime plugins.
-const PLUGINS: &str = "com.microsoft.pai.runtimeplugin";
+use super::{Lowering, storage};
 
 /// Whether the job's tasks start together.
 ///
@@ -33,8 +31,10 @@ fn retries_tasks(job: &JobPlan) -> bool {
 fn needs_peers(job: &JobPlan) -> bool {
     use jobc_schema::plan::{CommandPlan, EnvPlan, FileContent};
     let peers = |reference: &Reference| match reference {
-        Reference::Index {} | Reference::Rank { .. } | Reference::Ports { .. } => false,
-        Reference::Host { index, .. } | Reference::Port { index, .. } => index.is_some(),
+        Reference::Index {} | Reference::Rank { .. } => false,
+        Reference::Host { index, .. } | Reference::Port { index, .. } | Reference::Ports { index, .. } => {
+            index.is_some()
+        }
         Reference::Hosts { .. } => true,
     };
     job.distributed.is_some()
@@ -108,7 +108,7 @@ impl Lowering<'_> {
         let mut roles = Map::new();
         for role in &self.job.roles {
             let Some(chosen) = settings.roles.get(&role.name) else { continue };
-            let OpenpaiRole { sku_type, sku_num, pinned_cell } = chosen;
+            let OpenpaiRole { sku_type, sku_num, pinned_cell, affinity_group } = chosen;
             let mut cell = Map::new();
             let mut set = |key: &str, value: Option<Value>| {
                 if let Some(value) = value {
@@ -118,8 +118,9 @@ impl Lowering<'_> {
             set("skuType", sku_type.as_deref().map(Value::from));
             set("skuNum", sku_num.map(Value::from));
             set("pinnedCellId", pinned_cell.as_deref().map(Value::from));
+            set("affinityGroupName", affinity_group.as_deref().map(Value::from));
             if !cell.is_empty() {
-                let called = names::role(&role.name);
+                let called = self.names.role(&role.name);
                 self.target_origin(&at.keys(["taskRoles", &called]), "roles");
                 roles.insert(called, cell.into());
             }
@@ -157,6 +158,9 @@ impl Lowering<'_> {
                 item.insert("mountPath".into(), path.into());
             }
             item.insert("readOnly".into(), (stored.read_only || !writable).into());
+            if let Some(share) = stored.share {
+                item.insert("share".into(), share.into());
+            }
             items.push(item.into());
         }
         items
@@ -201,7 +205,7 @@ impl Lowering<'_> {
             let Some(Value::Array(roles)) = plugin.get_mut("taskroles") else { continue };
             for role in roles {
                 if let Some(known) = role.as_str().and_then(|name| self.job.role(name)) {
-                    *role = names::role(&known.name).into();
+                    *role = self.names.role(&known.name).into();
                 }
             }
         }

@@ -3,16 +3,20 @@
 use jobc_schema::plan::JobPlan;
 
 use crate::diagnostic::{Diagnostic, Sink, codes};
+use crate::openpai::{Names, short};
 
-/// A role: the server strips all but letters and digits when it makes objects and variables, so nothing else is
-/// written in the first place.
+/// A role in variables and host names: the server strips all but letters and digits, so nothing else is written in
+/// the first place where the job does not come from there.
 pub(super) fn role(name: &str) -> String {
-    name.chars().filter(char::is_ascii_alphanumeric).collect()
+    short(name)
 }
 
 /// A port's label, a variable name of C.
-pub(super) fn label(name: &str) -> String {
-    name.replace('-', "_")
+pub(super) fn label(job: &JobPlan, role: &str, name: &str) -> String {
+    match job.target.settings.openpai.as_ref().filter(|settings| !settings.protocol.is_empty()) {
+        Some(settings) => Names::new(Some(settings)).label(role, name),
+        None => name.replace('-', "_"),
+    }
 }
 
 /// A secret, which templates name behind `$secrets.`.

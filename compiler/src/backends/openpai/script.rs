@@ -78,7 +78,10 @@ impl Lowering<'_> {
             name.strip_prefix("JOBC_PORT_") == Some(&port.label.to_ascii_uppercase().replace('-', "_"))
         };
         match role.ports.iter().find(own) {
-            Some(port) => format!("\"$PAI_CONTAINER_HOST_{}_PORT_LIST\"", super::names::label(&port.label)),
+            Some(port) => format!(
+                "\"$PAI_CONTAINER_HOST_{}_PORT_LIST\"",
+                super::names::label(self.job, &role.name, &port.label)
+            ),
             None => word(self.job, role, value, Hosts::Addresses),
         }
     }
