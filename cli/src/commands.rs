@@ -5,6 +5,7 @@ pub(crate) mod build;
 pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod explain;
+pub(crate) mod import;
 pub(crate) mod init;
 pub(crate) mod man;
 pub(crate) mod plan;
@@ -13,6 +14,9 @@ pub(crate) mod schema;
 use crate::Outcome;
 use crate::input::Unusable;
 use crate::terminal;
+
+/// Where editors find the schemas of a job that lies outside the repository.
+const PUBLISHED: &str = "https://jobc.dev/schemas/";
 
 /// Says why an input cannot be used.
 fn unusable(Unusable(why): &Unusable) -> Outcome {

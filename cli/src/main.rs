@@ -49,6 +49,7 @@ fn main() -> ExitCode {
         Command::Schema { name } => commands::schema::run(*name),
         Command::Explain { code } => commands::explain::run(code.as_deref()),
         Command::Backends { target } => commands::backends::run(target.as_deref(), &args),
+        Command::Import(import) => commands::import::run(import, &args),
         Command::Init(init) => commands::init::run(init),
         Command::Completions { shell } => commands::completions::run(*shell),
         Command::Man { command } => commands::man::run(command.as_deref()),

@@ -9,8 +9,8 @@ mod openpai_v1;
 mod openpai_v2;
 
 use crate::diagnostic::{Diagnostic, Sink, codes};
-use crate::document::Document;
-use crate::source::Sources;
+use crate::document::{Document, Node};
+use crate::source::{Sources, Span};
 
 /// Turns a spec of another tool into ours; a spec of ours passes through unchanged.
 ///
@@ -30,6 +30,11 @@ pub fn import(document: Document, sources: &Sources, sink: &mut Sink) -> Option<
 /// Whether a document is a job of another tool.
 pub fn is_foreign(document: &Document) -> bool {
     !matches!(recognise(document), Form::Own)
+}
+
+/// A node of plain JSON, all of it at one place.
+pub(crate) fn plain(span: Span, value: &serde_json::Value) -> Node {
+    nodes::json(span, value)
 }
 
 /// Makes a note of the error that a second document is, which OpenPAI's own tests put values of secrets into.

@@ -30,6 +30,7 @@ pub mod lower;
 pub mod openpai;
 pub mod parse;
 pub mod resolve;
+pub mod rewrite;
 pub mod salvage;
 pub mod source;
 pub mod source_map;

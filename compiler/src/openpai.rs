@@ -5,12 +5,14 @@
 //! keys of `openpai.protocol.taskRoles`, which is what [`Names`] reads.
 
 mod names;
+mod script;
 mod secrets;
 
 use indexmap::IndexMap;
 use serde_json::Value;
 
 pub use names::{LONGEST_JOB, LONGEST_LABEL, LONGEST_ROLE, Names, converted, short};
+pub use script::{Section, Sections, Value as SectionValue, read_sections};
 pub use secrets::{Variables, variable_of, with_variables};
 
 /// The key of `extras` that holds runtime plugins.
@@ -29,6 +31,9 @@ pub fn without_commands(protocol: &mut IndexMap<String, Value>) {
             role.shift_remove("commands");
             role.shift_remove("prerequisites");
         }
+        // A name that comes back by itself need not be kept.
+        roles
+            .retain(|name, role| short(name) != *name || role.as_object().is_some_and(|map| !map.is_empty()));
     }
     protocol.shift_remove("deployments");
     if let Some(Value::Object(defaults)) = protocol.get_mut("defaults") {

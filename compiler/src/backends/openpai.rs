@@ -167,7 +167,7 @@ impl Lowering<'_> {
             Some(SecretPlan::Store { name, key }) => format!("${{store:{name}/{key}}}"),
             None => format!("${{secret:{name}}}"),
         };
-        let called = names::secret(name);
+        let called = name.to_owned();
         if self.secrets.insert(called.clone(), placeholder).is_none() {
             let at = Pointer::ROOT.keys(["secrets", &called]);
             self.origin(&at, &Pointer::ROOT.keys(["secrets", name]));

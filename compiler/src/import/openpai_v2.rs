@@ -13,11 +13,13 @@ mod script;
 mod secret;
 mod template;
 
+use std::collections::BTreeMap;
+
 use serde_json::Value as Json;
 
 use crate::diagnostic::{Diagnostic, Place, Safety, Sink, codes};
 use crate::document::{Document, Entry, Node, Value};
-use crate::openpai::{LONGEST_JOB, converted, short};
+use crate::openpai::{LONGEST_JOB, Sections, converted, read_sections, short};
 use crate::source::{Sources, Span};
 
 use super::fields::{Fields, wrong};
@@ -83,6 +85,7 @@ pub(super) fn import(
         },
         plugins: &plugins,
         deployment: chosen,
+        sections: sections(&fields),
         no_gang: gang.filter(|(_, gang)| !gang).map(|(field, _)| field.value.span),
     };
     let task_roles = task_roles(&fields, &job, sink);
@@ -91,7 +94,12 @@ pub(super) fn import(
     for role in &task_roles {
         registries.read(role, &pool, &job.scope, sink);
     }
-    let kept = kept::Kept::new(&fields, &task_roles, &job, &deployments, sink);
+    let mut kept = kept::Kept::new(&fields, &task_roles, &job, &deployments, sink);
+    if let Some((field, count)) = retries.filter(|(_, count)| *count > 0 && retries_tasks(&task_roles)) {
+        let message = "elsewhere than on OpenPAI, task roles with a `taskRetryCount` do not retry the whole job as well";
+        sink.push(Diagnostic::info(codes::OPENPAI_PLACE, message).at_span(field.key_span, ""));
+        kept.keep("jobRetryCount", count.into());
+    }
 
     let mut entries = vec![entry("version", first.key_span, number(first.key_span, 1))];
     entries.extend(name);
@@ -100,7 +108,8 @@ pub(super) fn import(
         entries.extend(params(field));
     }
     entries.extend(secret::declared(secrets, &task_roles, &registries, first.key_span, sink));
-    let (images, task_roles) = images(task_roles, &pool);
+    let compat = job.sections.as_ref().is_none_or(|all| all.values().any(|sections| sections.compat));
+    let (images, task_roles) = images(task_roles, &pool, job.sections.is_some());
     entries.extend(images);
     entries.extend(registries.entry());
     if let Some(field) = fields.entry("taskRoles") {
@@ -115,13 +124,25 @@ pub(super) fn import(
         entries.push(entry("retry", key, map(at, retry)));
     }
     let at = first.key_span;
-    entries.push(entry("compat", at, sequence(at, vec![string(at, "openpai")])));
-    entries.push(kept.entry(at));
+    if compat {
+        entries.push(entry("compat", at, sequence(at, vec![string(at, "openpai")])));
+    }
+    entries.extend(kept.entry(at));
     if kept::written_by_jobc(&fields) {
         // Its templates are filled in already, so its parameters are a record.
         entries.push(entry("x-jobc-allow", at, sequence(at, vec![string(at, codes::UNUSED_PARAM.as_str())])));
     }
     (sink.error_count() == before).then(|| Document { root: map(root.span, entries) })
+}
+
+/// The scripts of all task roles, where jobc wrote every one of them and each reads back.
+fn sections<'a>(fields: &Fields<'a>) -> Option<BTreeMap<&'a str, Sections>> {
+    let roles = fields.node.get("taskRoles").filter(|_| kept::written_by_jobc(fields))?;
+    let read = |role: &'a Entry| match role.value.get("commands").map(Node::items) {
+        Some([only]) => Some((role.key.as_str(), read_sections(only.as_str()?)?)),
+        _ => None,
+    };
+    roles.entries().iter().map(read).collect()
 }
 
 /// The fields whose value is fixed.
@@ -187,7 +208,7 @@ fn task_roles<'a>(fields: &Fields<'a>, job: &Job<'_, 'a>, sink: &mut Sink) -> Ve
         wrong(field, "a map of at least one task role", sink);
     }
     let mut read: Vec<TaskRole<'a>> = Vec::new();
-    let mut taken: std::collections::BTreeMap<String, Span> = std::collections::BTreeMap::new();
+    let mut taken: BTreeMap<String, Span> = BTreeMap::new();
     for field in roles.node.entries() {
         let Some(role) = role::read(field, job, sink) else { continue };
         if let Some(first) = taken.insert(short(role.raw), role.key) {
@@ -203,6 +224,11 @@ fn task_roles<'a>(fields: &Fields<'a>, job: &Job<'_, 'a>, sink: &mut Sink) -> Ve
         read.push(role);
     }
     read
+}
+
+/// Whether a task role of ours retries its tasks.
+fn retries_tasks(roles: &[TaskRole<'_>]) -> bool {
+    roles.iter().flat_map(|role| &role.entries).any(|entry| entry.key == "retry")
 }
 
 fn description(fields: &Fields<'_>, roles: &[TaskRole<'_>], sink: &mut Sink) -> Option<Entry> {
@@ -237,35 +263,49 @@ fn params(field: &Entry) -> Option<Entry> {
 }
 
 /// The images: the job's own where all roles run in one, else one by name.
-fn images(roles: Vec<TaskRole<'_>>, pool: &Pool<'_>) -> (Option<Entry>, Vec<Entry>) {
-    let mut used: Vec<(&str, &str, Span, Span)> = Vec::new();
+///
+/// In a job that jobc wrote a name tells where the image was declared: `image_main` is the job's own, and one with a
+/// role's name the role's.
+fn images(roles: Vec<TaskRole<'_>>, pool: &Pool<'_>, written_by_jobc: bool) -> (Vec<Entry>, Vec<Entry>) {
+    let mut used: Vec<(&str, Node, Span)> = Vec::new();
     for (field, uri) in roles.iter().filter_map(|role| role.image) {
         let name = field.value.as_str().unwrap_or_default();
         if !used.iter().any(|(known, ..)| *known == name) {
             let node = pool.find("dockerimage", name).and_then(|found| found.node.get("uri"));
-            used.push((name, uri, node.map_or(field.value.span, |node| node.span), field.key_span));
+            let at = node.map_or(field.value.span, |node| node.span);
+            used.push((name, string(at, uri), field.key_span));
         }
     }
-    let one = used.len() == 1;
-    let finished = roles.into_iter().map(|role| {
-        let named = role.image.filter(|_| !one);
-        let image = named.map(|(field, _)| {
-            let at = field.value.span;
-            let name = image_name(field.value.as_str().unwrap_or_default());
-            map(at, vec![entry("use", field.key_span, string(at, name))])
-        });
-        role::finish(role, image)
-    });
-    let finished = finished.collect();
-    let images = match &used[..] {
-        [] => None,
-        [(_, uri, at, key)] => Some(entry("image", *key, string(*at, *uri))),
-        [(.., first), ..] => {
-            let named =
-                used.iter().map(|(name, uri, at, key)| entry(image_name(name), *key, string(*at, *uri)));
-            Some(entry("images", *first, map(*first, named.collect())))
-        }
+    let called = |name: &str| match name.strip_prefix("image_").filter(|_| written_by_jobc) {
+        Some(name) => image_name(name),
+        None => image_name(name),
     };
+    let is_jobs = |name: &str| if written_by_jobc { name == "image_main" } else { used.len() == 1 };
+    let mut named: Vec<&(&str, Node, Span)> = used.iter().filter(|(name, ..)| !is_jobs(name)).collect();
+    let mut finished = Vec::with_capacity(roles.len());
+    for role in roles {
+        let image =
+            role.image.filter(|(field, _)| !field.value.as_str().is_some_and(&is_jobs)).map(|(field, _)| {
+                let name = field.value.as_str().unwrap_or_default();
+                let at = field.value.span;
+                if written_by_jobc && called(name) == role.ours {
+                    let own = used.iter().find(|(known, ..)| *known == name).map(|(_, node, _)| node.clone());
+                    named.retain(|(known, ..)| *known != name);
+                    return own.unwrap_or_else(|| string(at, name));
+                }
+                map(at, vec![entry("use", field.key_span, string(at, called(name)))])
+            });
+        finished.push(role::finish(role, image));
+    }
+    let mut images: Vec<Entry> = used
+        .iter()
+        .filter(|(name, ..)| is_jobs(name))
+        .map(|(_, node, key)| entry("image", *key, node.clone()))
+        .collect();
+    if let Some((.., first)) = named.first() {
+        let entries = named.iter().map(|(name, node, key)| entry(called(name), *key, node.clone())).collect();
+        images.push(entry("images", *first, map(*first, entries)));
+    }
     (images, finished)
 }
 

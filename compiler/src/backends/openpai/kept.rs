@@ -42,6 +42,7 @@ const ROLE_ORDER: [&str; 11] = [
 /// `openpai.protocol` of the job and its target.
 pub(super) struct Kept {
     fields: IndexMap<String, Value>,
+    params: Map<String, Value>,
 }
 
 impl Kept {
@@ -62,7 +63,8 @@ impl Kept {
         if changed {
             without_commands(&mut fields);
         }
-        Self { fields }
+        let params = job.params.iter().map(|(name, param)| (name.clone(), param.value.clone())).collect();
+        Self { fields, params }
     }
 
     /// Whether the job was one of OpenPAI's.
@@ -121,6 +123,9 @@ impl Kept {
 
     /// Writes what is kept of the job over what was made, in the order of the protocol.
     pub(super) fn finish_job(&self, mut out: Map<String, Value>) -> Map<String, Value> {
+        if !self.params.is_empty() {
+            out.insert("parameters".to_owned(), self.params.clone().into());
+        }
         for (key, value) in &self.fields {
             match key.as_str() {
                 // Made with what is kept in mind.

@@ -1,5 +1,6 @@
 //! Resources in OpenPAI's units: whole CPUs and MiB, rounded up and told.
 
+use jobc_schema::job::Compat;
 use jobc_schema::plan::{PortPlan, RolePlan};
 use serde_json::{Map, Value, json};
 
@@ -64,7 +65,8 @@ impl Lowering<'_> {
         ]);
         let at = role.at().key("resources");
         // What OpenPAI gives unasked is not asked for: it tells the tasks of what is.
-        let unasked = Some(SHM_MIB * MIB);
+        let compat = self.job.compat.contains(&Compat::Openpai);
+        let unasked = compat.then_some(SHM_MIB * MIB);
         if let Some(bytes) = role.resources.shm_bytes.filter(|bytes| Some(*bytes) != unasked) {
             out.insert("shmMB".into(), json!(self.mebibytes(bytes, role, "shm")));
             self.origin(&part.key("shmMB"), &at.key("shm"));

@@ -62,6 +62,9 @@ pub(super) fn import(index: usize, item: &Node, shared: &Shared<'_>, sink: &mut 
                 if command.contains("PAI_WORK_DIR") {
                     setup.push_str("export PAI_WORK_DIR=\"$PWD\"\n");
                 }
+                if setup.matches('\n').count() == 1 {
+                    setup.pop();
+                }
                 if !setup.is_empty() {
                     entries.push(entry("setup", field.key_span, string(field.value.span, setup)));
                 }

@@ -11,7 +11,7 @@ use crate::diagnostic::{Diagnostic, Sink, codes};
 use crate::document::{Entry, Node, Value};
 use crate::import::fields::{Fields, wrong};
 use crate::import::nodes::{entry, json as node};
-use crate::openpai::PLUGINS;
+use crate::openpai::{LONGEST_JOB, PLUGINS, converted, short};
 use crate::source::Span;
 use crate::suggest;
 
@@ -29,21 +29,43 @@ impl Kept {
     ) -> Self {
         let mut settings = Map::new();
         let mut protocol = Map::new();
-        protocol.extend(raw(root, "name").map(|name| ("name".to_owned(), name)));
+        let by_jobc = job.sections.is_some();
+        protocol.extend(
+            raw(root, "name")
+                .filter(|name| {
+                    !by_jobc
+                        || converted(name.as_str().unwrap_or_default(), LONGEST_JOB, false).as_deref()
+                            != name.as_str()
+                })
+                .map(|name| ("name".to_owned(), name)),
+        );
         protocol.extend(version(root.node).map(|version| ("version".to_owned(), version)));
         protocol.extend(raw(root, "contributor").map(|text| ("contributor".to_owned(), text)));
+        let own = |item: &&Node| {
+            let starts = |name: &Node| name.as_str().is_some_and(|name| name.starts_with("image_"));
+            by_jobc && item.get("name").is_some_and(starts)
+        };
         let items: Vec<Json> = root
             .node
             .get("prerequisites")
             .map_or(&[][..], Node::items)
             .iter()
+            .filter(|item| !own(item))
             .map(|item| prerequisite(item, roles))
             .collect();
-        protocol.insert("prerequisites".to_owned(), items.into());
-        protocol.extend(raw(root, "parameters").map(|map| ("parameters".to_owned(), map)));
-        let task_roles: Map<String, Json> =
-            roles.iter().map(|role| (role.raw.to_owned(), role.kept.clone().into())).collect();
-        protocol.insert("taskRoles".to_owned(), task_roles.into());
+        if !items.is_empty() {
+            protocol.insert("prerequisites".to_owned(), items.into());
+        }
+        protocol
+            .extend(raw(root, "parameters").filter(|_| !by_jobc).map(|map| ("parameters".to_owned(), map)));
+        let task_roles: Map<String, Json> = roles
+            .iter()
+            .filter(|role| !by_jobc || !role.kept.is_empty() || short(&role.ours) != role.raw)
+            .map(|role| (role.raw.to_owned(), role.kept.clone().into()))
+            .collect();
+        if !task_roles.is_empty() {
+            protocol.insert("taskRoles".to_owned(), task_roles.into());
+        }
         if !deployments.is_empty() {
             let all: Vec<Json> =
                 deployments.iter().map(|deployment| self::deployment(deployment, roles)).collect();
@@ -71,13 +93,22 @@ impl Kept {
                 protocol.insert("extras".to_owned(), rest.into());
             }
         }
-        settings.insert("protocol".to_owned(), protocol.into());
+        if !protocol.is_empty() {
+            settings.insert("protocol".to_owned(), protocol.into());
+        }
         Self(settings)
     }
 
+    /// Keeps one more field of the protocol.
+    pub(super) fn keep(&mut self, key: &str, value: Json) {
+        if let Some(Json::Object(protocol)) = self.0.get_mut("protocol") {
+            protocol.insert(key.to_owned(), value);
+        }
+    }
+
     /// The settings as an entry of ours.
-    pub(super) fn entry(self, at: Span) -> Entry {
-        entry("openpai", at, node(at, &self.0.into()))
+    pub(super) fn entry(self, at: Span) -> Option<Entry> {
+        (!self.0.is_empty()).then(|| entry("openpai", at, node(at, &self.0.into())))
     }
 }
 

@@ -1,5 +1,7 @@
 //! One task role: its resources, thresholds, retries and commands.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value as Json, json};
 
 use super::deployment::Deployment;
@@ -11,7 +13,7 @@ use crate::diagnostic::{Diagnostic, Place, Safety, Sink, codes};
 use crate::document::{Entry, Node, Value};
 use crate::import::fields::{Fields, wrong};
 use crate::import::nodes::{entry, map, number, string};
-use crate::openpai::{LONGEST_LABEL, LONGEST_ROLE, OWN_PORTS, SHM_MIB, converted};
+use crate::openpai::{LONGEST_LABEL, LONGEST_ROLE, OWN_PORTS, SHM_MIB, SectionValue, Sections, converted};
 use crate::source::Span;
 
 /// The fields of a task role.
@@ -36,6 +38,8 @@ pub(super) struct Job<'p, 'a> {
     pub(super) scope: Scope<'a>,
     pub(super) plugins: &'p [Plugin<'a>],
     pub(super) deployment: Option<&'p Deployment<'a>>,
+    /// The scripts of all roles by their names there, where jobc wrote them.
+    pub(super) sections: Option<BTreeMap<&'a str, Sections>>,
     /// Where gang allocation is switched off.
     pub(super) no_gang: Option<Span>,
 }
@@ -59,7 +63,11 @@ pub(super) struct TaskRole<'a> {
 /// Reads a task role.
 pub(super) fn read<'a>(field: &'a Entry, job: &Job<'_, 'a>, sink: &mut Sink) -> Option<TaskRole<'a>> {
     let raw = field.key.as_str();
-    let ours = name(field, sink)?;
+    let sections = job.sections.as_ref().and_then(|all| all.get(raw));
+    let ours = match sections.and_then(|sections| sections.role.clone()) {
+        Some(ours) => ours,
+        None => name(field, sink)?,
+    };
     let role = Fields { node: &field.value, place: field.key_span, within: format!(" in task role `{raw}`") };
     if !matches!(field.value.value, Value::Mapping(_)) {
         wrong(field, "a map of fields", sink);
@@ -86,8 +94,12 @@ pub(super) fn read<'a>(field: &'a Entry, job: &Job<'_, 'a>, sink: &mut Sink) -> 
         let found = job.pool.named(named, "dockerimage", sink)?;
         Some((named, found.node.get("uri")?.as_str()?))
     });
-    entries.extend(resources(&role, &mut kept, sink));
-    entries.extend(commands(&role, raw, &scope, job, &mut kept, sink));
+    let unasked = sections.is_none_or(|sections| sections.compat);
+    entries.extend(resources(&role, unasked, &mut kept, sink));
+    match (sections, role.entry("commands")) {
+        (Some(sections), Some(field)) => entries.extend(read_back(field, sections)),
+        _ => entries.extend(commands(&role, raw, &scope, job, &mut kept, sink)),
+    }
     entries.push(completion(&role, count, key, sink));
     entries.extend(retry(&role, job.no_gang, &mut kept, sink));
     Some(TaskRole { raw, ours, key, span: field.value.span, entries, image, kept, scope })
@@ -123,7 +135,12 @@ fn name(field: &Entry, sink: &mut Sink) -> Option<String> {
 }
 
 /// `resourcePerInstance` and `extraContainerOptions`.
-fn resources(role: &Fields<'_>, kept: &mut Map<String, Json>, sink: &mut Sink) -> Option<Entry> {
+fn resources(
+    role: &Fields<'_>,
+    unasked: bool,
+    kept: &mut Map<String, Json>,
+    sink: &mut Sink,
+) -> Option<Entry> {
     let (field, wanted) = role
         .required("resourcePerInstance", sink)
         .and_then(|_| role.map("resourcePerInstance", "a map of `cpu`, `memoryMB` and `gpu`", sink))?;
@@ -139,7 +156,7 @@ fn resources(role: &Fields<'_>, kept: &mut Map<String, Json>, sink: &mut Sink) -
         entries.push(entry("memory", field.key_span, string(field.value.span, format!("{count}MiB"))));
     }
     let most = memory.map_or(u64::MAX, |(_, count)| count);
-    entries.extend(container_options(role, most, kept, sink));
+    entries.extend(container_options(role, most, unasked, kept, sink));
     if let Some((field, count)) = gpu {
         entries.push(entry("gpu", field.key_span, number(field.value.span, count)));
     }
@@ -152,6 +169,7 @@ fn resources(role: &Fields<'_>, kept: &mut Map<String, Json>, sink: &mut Sink) -
 fn container_options(
     role: &Fields<'_>,
     most: u64,
+    unasked: bool,
     kept: &mut Map<String, Json>,
     sink: &mut Sink,
 ) -> Vec<Entry> {
@@ -165,10 +183,10 @@ fn container_options(
         let text = string(field.value.span, format!("{count}MiB"));
         entries.push(entry("shm", field.key_span, text));
         // What is written is told to the tasks, what is not is not, though it is as much.
-        if count == SHM_MIB {
+        if unasked && count == SHM_MIB {
             kept.insert("extraContainerOptions".to_owned(), json!({ "shmMB": count }));
         }
-    } else {
+    } else if unasked {
         let text = format!("{}MiB", SHM_MIB.min(most));
         entries.push(entry("shm", role.place, string(role.place, text)));
     }
@@ -266,6 +284,36 @@ fn commands<'a>(
         entries.push(entry("setup", key, string(at, setup)));
     }
     entries.push(entry("run", key, string(at, script.run)));
+    entries
+}
+
+/// What a script of jobc's was made of.
+fn read_back(field: &Entry, sections: &Sections) -> Vec<Entry> {
+    let (key, at) = (field.key_span, field.value.span);
+    let text = |text: &str| string(at, text.replace("${{", "${{ '${{' }}"));
+    let mut entries = vec![];
+    let env = sections.env.iter().map(|(name, value)| {
+        let value = match value {
+            SectionValue::Text(value) => text(value),
+            SectionValue::Secret(secret) => string(at, format!("${{{{ secrets.{secret} }}}}")),
+        };
+        entry(name.as_str(), key, value)
+    });
+    let files = sections.files.iter().map(|(path, (value, mode))| {
+        let content = match value {
+            SectionValue::Text(value) => entry("content", key, text(value)),
+            SectionValue::Secret(secret) => entry("secret", key, string(at, secret.as_str())),
+        };
+        entry(path.as_str(), key, map(at, vec![content, entry("mode", key, string(at, mode.as_str()))]))
+    });
+    for (name, map_of) in [("env", env.collect::<Vec<_>>()), ("files", files.collect())] {
+        if !map_of.is_empty() {
+            entries.push(entry(name, key, map(at, map_of)));
+        }
+    }
+    entries.extend(sections.workdir.as_ref().map(|folder| entry("workdir", key, text(folder))));
+    entries.extend(sections.setup.as_ref().map(|setup| entry("setup", key, text(setup))));
+    entries.push(entry("run", key, text(&sections.run)));
     entries
 }
 
