@@ -9,6 +9,7 @@ mod script;
 mod secrets;
 
 use indexmap::IndexMap;
+use jobc_schema::plan::RolePlan;
 use serde_json::Value;
 
 pub use names::{LONGEST_JOB, LONGEST_LABEL, LONGEST_ROLE, Names, converted, short};
@@ -23,6 +24,17 @@ pub const SHM_MIB: u64 = 512;
 
 /// The ports that OpenPAI gives every task besides those the job asks for (rest-server, `k8s.js`).
 pub const OWN_PORTS: [&str; 2] = ["ssh", "http"];
+
+/// The settings of the ssh client with which the tasks of a job from OpenPAI log in to each other.
+pub const SSH_CONFIG: &str = "/etc/jobc/openpai/ssh_config";
+
+/// The names of the tasks that must answer by ssh before the command runs.
+pub const SSH_BARRIER: &str = "/etc/jobc/openpai/barrier";
+
+/// Whether a role's tasks log in to each other as OpenPAI's plugin `ssh` lets them.
+pub fn has_ssh(role: &RolePlan) -> bool {
+    role.provided_files.iter().any(|file| file.path == SSH_CONFIG)
+}
 
 /// Takes the commands out of what is kept of a job, with all that runs around them: they are in `run` and `setup`.
 pub fn without_commands(protocol: &mut IndexMap<String, Value>) {

@@ -16,6 +16,7 @@ mod images;
 mod job_json;
 mod launch;
 mod openpai_env;
+mod openpai_ssh;
 mod ports;
 mod provided;
 mod ready;
@@ -164,7 +165,7 @@ fn decide(
         compat: job.compat.clone(),
         totals,
     };
-    provided::provide(&mut plan, &Names::new(job.openpai.as_ref()));
+    provided::provide(&mut plan, job, &Names::new(job.openpai.as_ref()));
     Some(plan)
 }
 

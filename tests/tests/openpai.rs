@@ -221,3 +221,94 @@ fn what_openpai_refuses_fails_at_a_line() {
         assert!(short.lines().any(located), "{path}: no line is named:\n{short}");
     }
 }
+
+/// A file among what was written.
+fn artifact(compiled: &Compiled, path: &str) -> String {
+    let file = compiled.outputs[0].artifacts.iter().find(|file| file.path == path);
+    let file = file.unwrap_or_else(|| panic!("{path} is not written"));
+    String::from_utf8(file.bytes.clone()).expect("text")
+}
+
+/// The variables that OpenPAI's server and runtime set, with the values they would have on one machine.
+#[test]
+fn tasks_find_the_variables_of_openpai() {
+    let path = workspace().join("tests/openpai/v2/ssh.yaml");
+    let local = compile("ssh.yaml", &read(&path), "local");
+    let config: serde_json::Value =
+        serde_json::from_str(&artifact(&local, "oci/node-1/config.json")).expect("JSON");
+    let env: Vec<&str> =
+        config["process"]["env"].as_array().expect("a list").iter().filter_map(|v| v.as_str()).collect();
+    for (name, value) in [
+        ("PAI_JOB_NAME", "jobc~ring_test"),
+        ("PAI_TASK_ROLE_COUNT", "2"),
+        ("PAI_TASK_ROLE_LIST", "Head,node"),
+        ("PAI_TASK_ROLE_INSTANCES", "head:0,node:0,node:1"),
+        ("PAI_TASK_ROLE_TASK_COUNT_node", "2"),
+        ("PAI_TASKS_NUM", "3"),
+        ("PAI_CURRENT_TASK_ROLE_NAME", "node"),
+        ("PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX", "1"),
+        // gpu, cpu, memory, shared memory; 0 where the job asks for none, though it gets 512 MiB.
+        ("PAI_RESOURCE_Head", "1,2,4096,0"),
+        ("PAI_RESOURCE_node", "0,1,2048,1024"),
+        ("PAI_MIN_SUCCEEDED_TASK_COUNT_Head", "1"),
+        ("PAI_MIN_SUCCEEDED_TASK_COUNT_node", "-1"),
+        ("PAI_HOST_IP_head_0", "127.0.0.1"),
+        ("PAI_PORT_LIST_head_0_web_UI", "20000,20001"),
+        ("PAI_VIRTUAL_CLUSTER", "default"),
+    ] {
+        assert!(env.contains(&format!("{name}={value}").as_str()), "no {name}={value} in {env:#?}");
+    }
+    let value =
+        |name: &str| env.iter().find_map(|v| v.strip_prefix(&format!("{name}="))).expect(name).to_owned();
+    let list = format!(
+        "127.0.0.1:{},127.0.0.1:{}",
+        value("PAI_PORT_LIST_node_0_http"),
+        value("PAI_PORT_LIST_node_1_http")
+    );
+    assert_eq!(value("PAI_TASK_ROLE_node_HOST_LIST"), list);
+    assert_eq!(value("PAI_CONTAINER_HOST_PORT"), value("PAI_PORT_LIST_node_1_http"));
+    assert_eq!(value("PAI_CONTAINER_SSH_PORT"), value("PAI_PORT_LIST_node_1_ssh"));
+}
+
+#[test]
+fn tasks_find_each_other_by_name() {
+    let path = workspace().join("tests/openpai/v2/ssh.yaml");
+    let local = compile("ssh.yaml", &read(&path), "local");
+    insta::assert_snapshot!(artifact(&local, "oci/head-0/files/etc/hosts"), @r"
+    127.0.0.1 localhost
+    ::1 localhost
+    127.0.0.1 head-0
+    127.0.0.1 node-0
+    127.0.0.1 node-1
+    ");
+    insta::assert_snapshot!(artifact(&local, "oci/head-0/files/etc/jobc/openpai/ssh_config"), @r"
+    Host head-0
+      HostName 127.0.0.1
+      Port 20002
+    Host node-0
+      HostName 127.0.0.1
+      Port 20004
+    Host node-1
+      HostName 127.0.0.1
+      Port 20005
+    Host *
+      User root
+      IdentityFile ~/.ssh/id_ed25519
+      StrictHostKeyChecking no
+      UserKnownHostsFile /dev/null
+      LogLevel ERROR
+    ");
+    insta::assert_snapshot!(artifact(&local, "oci/head-0/files/etc/jobc/openpai/barrier"), @r"
+    head-0
+    node-0
+    node-1
+    ");
+    let cluster = compile("ssh.yaml", &read(&path), "kubernetes");
+    let jobset = artifact(&cluster, "kubernetes/02-jobset-ring-test.yaml");
+    for part in ["name: HOSTALIASES", "mountPath: /etc/jobc/ssh", "optional: true"] {
+        assert!(jobset.contains(part), "no `{part}`:\n{jobset}");
+    }
+    let names = artifact(&cluster, "kubernetes/01-configmap-ring-test-files.yaml");
+    assert!(names.contains("node-1 ring-test-node-0-1.ring-test\n"), "{names}");
+    assert!(!jobset.contains("mountPath: /etc/hosts"), "{jobset}");
+}

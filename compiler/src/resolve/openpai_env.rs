@@ -15,7 +15,7 @@ const USER: &str = "jobc";
 
 /// OpenPAI names every instance's address and port in a variable of its own; above so many instances of a role
 /// they are left out, for the environment of a process has an end.
-const NAMED_INSTANCES: u32 = 256;
+pub(super) const NAMED_INSTANCES: u32 = 256;
 
 /// The variables for the instances of a role that is told of these roles.
 pub(super) fn openpai_env(

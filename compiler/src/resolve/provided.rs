@@ -6,13 +6,14 @@
 use std::collections::BTreeSet;
 
 use indexmap::IndexMap;
+use jobc_schema::Job;
 use jobc_schema::job::Compat;
 use jobc_schema::plan::{
     CommandPlan, EnvPlan, FileContent, JobPlan, Launch, MemberPlan, ProbePlan, Reference, RolePlan, Text,
 };
 
 use super::distributed::RENDEZVOUS;
-use super::{job_json, openpai_env, rendezvous};
+use super::{job_json, openpai_env, openpai_ssh, rendezvous};
 use crate::openpai::Names;
 
 /// Up to so many roles every role is told of every other.
@@ -25,7 +26,7 @@ pub const LISTED_INSTANCES: u32 = 5_000;
 /// Fills in `provided_env` and `provided_files` of every role; `names` are those that the job has on OpenPAI.
 ///
 /// A variable that the user sets is the user's: it is not provided as well.
-pub(super) fn provide(plan: &mut JobPlan, names: &Names<'_>) {
+pub(super) fn provide(plan: &mut JobPlan, job: &Job, names: &Names<'_>) {
     let numbers: IndexMap<String, usize> =
         plan.roles.iter().enumerate().map(|(number, role)| (role.name.clone(), number)).collect();
     let members: IndexMap<&str, &MemberPlan> = plan
@@ -63,6 +64,9 @@ pub(super) fn provide(plan: &mut JobPlan, names: &Names<'_>) {
         }
         if plan.compat.contains(&Compat::Openpai) {
             env.extend(openpai_env::openpai_env(plan, role, &seen, names));
+            let (ssh, variables) = openpai_ssh::openpai_ssh(job, plan, role, &seen, names);
+            files.extend(ssh);
+            env.extend(variables);
         }
         env.retain(|name, _| !role.env.contains_key(name));
         files.retain(|file| role.files.iter().all(|own| own.path != file.path));
