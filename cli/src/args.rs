@@ -1,11 +1,19 @@
 //! The command line.
 
+#[cfg(target_os = "linux")]
+pub(crate) mod oci;
+#[cfg(target_os = "linux")]
+pub(crate) mod run;
+
 use camino::Utf8PathBuf;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use jobc_compiler::diagnostic::render::Format;
 use jobc_schema::BackendName;
 use jobc_schema::target::GpuInjection;
+
+#[cfg(target_os = "linux")]
+use {oci::OciArgs, run::RunArgs};
 
 /// Compile one job file into Dockerfiles, OCI bundles, cgroup files, Kubernetes manifests and OpenPAI jobs.
 #[derive(Debug, Parser)]
@@ -27,6 +35,12 @@ pub(crate) enum Command {
     Build(BuildArgs),
     /// Check a job without writing anything
     Check(CheckArgs),
+    /// Run a bundle on this machine, in the foreground
+    #[cfg(target_os = "linux")]
+    Run(RunArgs),
+    /// Make, start and remove containers as an OCI runtime does, for podman, containerd and others
+    #[cfg(target_os = "linux")]
+    Oci(OciArgs),
     /// Print the plan: what was decided, with every default filled in
     Plan(PlanArgs),
     /// Print a JSON Schema
@@ -50,6 +64,13 @@ pub(crate) enum Command {
     Import(ImportArgs),
     /// Write a starter job
     Init(InitArgs),
+    /// Show what this machine can do for containers, and how to get what is missing
+    #[cfg(target_os = "linux")]
+    Doctor {
+        /// Carry out the steps of one try, in this process
+        #[arg(long, hide = true, value_name = "STEPS")]
+        probe: Option<String>,
+    },
     /// Print a shell's completion script
     Completions {
         /// The shell
@@ -61,6 +82,31 @@ pub(crate) enum Command {
         /// The command whose page to print
         command: Option<String>,
     },
+}
+
+/// `jobc run` alone: a start must not wait for the options of every other command to be laid out.
+#[cfg(target_os = "linux")]
+#[derive(Debug, Parser)]
+#[command(name = "jobc run", about = "Run a bundle on this machine, in the foreground", max_term_width = 100)]
+pub(crate) struct OnlyRun {
+    /// When to use colours
+    #[arg(long, value_enum, default_value_t = ColourArg::Auto, env = "JOBC_COLOR", value_name = "WHEN", alias = "color")]
+    pub colour: ColourArg,
+    #[command(flatten)]
+    pub run: RunArgs,
+}
+
+/// `jobc oci` alone, for the same reason.
+#[cfg(target_os = "linux")]
+#[derive(Debug, Parser)]
+#[command(
+    name = "jobc oci",
+    about = "Make, start and remove containers as an OCI runtime does, for podman, containerd and others",
+    max_term_width = 100
+)]
+pub(crate) struct OnlyOci {
+    #[command(flatten)]
+    pub oci: OciArgs,
 }
 
 /// What `build`, `check` and `plan` read.

@@ -4,11 +4,17 @@ pub(crate) mod backends;
 pub(crate) mod build;
 pub(crate) mod check;
 pub(crate) mod completions;
+#[cfg(target_os = "linux")]
+pub(crate) mod doctor;
 pub(crate) mod explain;
 pub(crate) mod import;
 pub(crate) mod init;
 pub(crate) mod man;
+#[cfg(target_os = "linux")]
+pub(crate) mod oci;
 pub(crate) mod plan;
+#[cfg(target_os = "linux")]
+pub(crate) mod run;
 pub(crate) mod schema;
 
 use crate::Outcome;

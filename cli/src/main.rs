@@ -35,9 +35,12 @@ enum Outcome {
 }
 
 fn main() -> ExitCode {
+    #[cfg(target_os = "linux")]
+    if let Some(code) = containers() {
+        return code;
+    }
     std::panic::set_hook(Box::new(|panic| {
-        eprintln!("jobc: internal error: {panic}");
-        eprintln!("jobc: this is a bug in jobc, not in your job; please report it with the job file");
+        complain_of_panic(panic);
         std::process::exit(Outcome::Fault as i32);
     }));
     let args = Args::parse();
@@ -50,9 +53,57 @@ fn main() -> ExitCode {
         Command::Explain { code } => commands::explain::run(code.as_deref()),
         Command::Backends { target } => commands::backends::run(target.as_deref(), &args),
         Command::Import(import) => commands::import::run(import, &args),
+        #[cfg(target_os = "linux")]
+        Command::Run(run) => return commands::run::run(run).into(),
+        #[cfg(target_os = "linux")]
+        Command::Oci(oci) => return commands::oci::run(oci).into(),
         Command::Init(init) => commands::init::run(init),
+        #[cfg(target_os = "linux")]
+        Command::Doctor { probe: None } => commands::doctor::run(&args),
+        #[cfg(target_os = "linux")]
+        Command::Doctor { probe: Some(steps) } => commands::doctor::run_probe(steps),
         Command::Completions { shell } => commands::completions::run(*shell),
         Command::Man { command } => commands::man::run(command.as_deref()),
     };
     ExitCode::from(outcome as u8)
+}
+
+/// `jobc run` and `jobc oci`, told by the first word, or by the name `jobc-oci` that podman is given.
+///
+/// They come before everything else, for a container's start is counted in milliseconds: of the command line only what
+/// belongs to them is laid out, and nothing of the compiler is touched.
+#[cfg(target_os = "linux")]
+fn containers() -> Option<ExitCode> {
+    use args::{OnlyOci, OnlyRun};
+    let mut words = std::env::args_os();
+    let name = words.next().unwrap_or_default();
+    let renamed = std::path::Path::new(&name).file_name().is_some_and(|name| name == "jobc-oci");
+    let word = if renamed { Some("oci".into()) } else { words.next() };
+    let is_run = word.as_deref() == Some("run".as_ref());
+    if !is_run && word.as_deref() != Some("oci".as_ref()) {
+        return None;
+    }
+    std::panic::set_hook(Box::new(|panic| {
+        jobc_runtime::terminal::raw_mode::restore();
+        complain_of_panic(panic);
+        std::process::exit(i32::from(commands::run::OWN_FAILURE));
+    }));
+    let words = std::iter::once(name).chain(words);
+    Some(ExitCode::from(if is_run {
+        match OnlyRun::try_parse_from(words) {
+            Ok(only) => {
+                only.colour.write_global();
+                commands::run::run(&only.run)
+            }
+            Err(error) => commands::run::misused(&error),
+        }
+    } else {
+        OnlyOci::try_parse_from(words)
+            .map_or_else(|error| commands::run::misused(&error), |only| commands::oci::run(&only.oci))
+    }))
+}
+
+fn complain_of_panic(panic: &std::panic::PanicHookInfo<'_>) {
+    eprintln!("jobc: internal error: {panic}");
+    eprintln!("jobc: this is a bug in jobc, not in your job; please report it with the job file");
 }

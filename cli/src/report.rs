@@ -93,3 +93,16 @@ fn plural(n: u64, what: &str) -> String {
 pub(crate) fn cannot_write(path: &Utf8Path, error: &std::io::Error) -> String {
     format!("jobc: cannot write `{path}`: {}\n", crate::input::reason(error))
 }
+
+/// What went wrong with a container, for people: the error and what to do about it.
+#[cfg(target_os = "linux")]
+pub(crate) fn container_error(error: &jobc_runtime::Error) -> String {
+    let help = error.help.iter().map(|help| format!(" \x1b[1m= help\x1b[0m: {help}\n")).collect::<String>();
+    format!("\x1b[1m\x1b[91merror\x1b[0m: {error}\n{help}")
+}
+
+/// What is worth knowing about a container, for people.
+#[cfg(target_os = "linux")]
+pub(crate) fn container_warning(text: &str) -> String {
+    format!("\x1b[1m\x1b[33mwarning\x1b[0m: {text}\n")
+}

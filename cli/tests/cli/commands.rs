@@ -28,6 +28,7 @@ Commands:
   backends     Show what each backend can express
   import       Rewrite a job of OpenPAI's as a job file
   init         Write a starter job
+  doctor       Show what this machine can do for containers, and how to get what is missing
   completions  Print a shell's completion script
   man          Print the manual page
   help         Print this message or the help of the given subcommand(s)

@@ -4,6 +4,8 @@ mod arguments;
 mod build;
 mod commands;
 mod concurrent;
+#[cfg(target_os = "linux")]
+mod doctor;
 mod failures;
 mod folder;
 mod formats;

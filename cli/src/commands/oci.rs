@@ -1,0 +1,166 @@
+//! `jobc oci`: the command line of an OCI runtime.
+//!
+//! Its source is what runc and crun take and podman, conmon and containerd give; the OCI runtime specification names the
+//! operations and leaves the command line open.
+
+mod exec;
+mod list;
+mod log;
+
+use std::path::Path;
+
+use jobc_runtime::bundle::Bundle;
+use jobc_runtime::container::make::{self, Made, Request, Then};
+use jobc_runtime::container::wait::{Manner, wait};
+use jobc_runtime::container::{self, Container, Options};
+use jobc_runtime::error::{Error, Kind, Result};
+use jobc_runtime::signals::{Signal, Signals};
+use jobc_runtime::state::store::Store;
+use jobc_runtime::state::{Id, OCI_VERSION};
+use jobc_runtime::terminal::Relay;
+
+use crate::args::oci::{CgroupManager, CreateArgs, OciArgs, OciCommand};
+use crate::terminal;
+use log::Log;
+
+/// Carries a command out; returns the exit code.
+pub(crate) fn run(args: &OciArgs) -> u8 {
+    if args.version {
+        let version = env!("CARGO_PKG_VERSION");
+        terminal::print(&format!("jobc version {version}\nspec: {OCI_VERSION}\n"));
+        return 0;
+    }
+    let mut log = match Log::open(args.log.as_deref(), args.log_format, args.debug) {
+        Ok(log) => log,
+        Err(error) => {
+            terminal::eprint(&crate::report::container_error(&error));
+            return error.exit_code();
+        }
+    };
+    match command(args, &mut log) {
+        Ok(code) => code,
+        Err(error) => {
+            log.error(&error);
+            error.exit_code()
+        }
+    }
+}
+
+fn command(args: &OciArgs, log: &mut Log) -> Result<u8> {
+    if args.systemd_cgroup || args.cgroup_manager == CgroupManager::Systemd {
+        return Err(Error::new(Kind::Unsupported, "control groups are not made through systemd")
+            .help("set the caller to `cgroupfs`: `podman --cgroup-manager cgroupfs`, `SystemdCgroup = false` in containerd"));
+    }
+    let Some(command) = &args.command else {
+        return Err(Error::new(Kind::State, "there is no command").help("`jobc oci --help` lists them"));
+    };
+    let store = match &args.root {
+        Some(root) => Store::new(root),
+        None => Store::standard()?,
+    };
+    let without_cgroup = args.cgroup_manager == CgroupManager::Disabled;
+    match command {
+        OciCommand::Create { create, id } => {
+            make(&store, id, create, without_cgroup, Then::Hold, log)?.leave();
+        }
+        OciCommand::Start { id } => Container::open(&store, &Id::new(id)?)?.start()?,
+        OciCommand::Run { create, detach: true, id, .. } => {
+            make(&store, id, create, without_cgroup, Then::Leave, log)?.leave();
+        }
+        OciCommand::Run { create, detach: false, keep, id, .. } => {
+            let signals = Signals::take()?;
+            let made = make(&store, id, create, without_cgroup, Then::Attend, log)?;
+            return attend(made, &signals, Manner::PassOn, *keep);
+        }
+        OciCommand::State { id } => {
+            let id = Id::new(id)?;
+            let record = store.read(&id)?;
+            let folder = store.folder(&id);
+            let config = container::config(&folder)?;
+            print_json(&record.state(&config, container::status(&folder, &record)))?;
+        }
+        OciCommand::Kill { all, id, signal } => {
+            container::kill(&store, &Id::new(id)?, Signal::parse(signal)?, *all)?;
+        }
+        OciCommand::Delete { force, id } => container::delete(&store, &Id::new(id)?, *force)?,
+        OciCommand::Exec(exec) => return exec::run(&store, exec, log),
+        OciCommand::Ps { format, id, options } => list::processes(&store, &Id::new(id)?, *format, options)?,
+        OciCommand::List { format, quiet } => list::containers(&store, *format, *quiet)?,
+        OciCommand::Pause { id } => Container::open(&store, &Id::new(id)?)?.pause()?,
+        OciCommand::Resume { id } => Container::open(&store, &Id::new(id)?)?.resume()?,
+        OciCommand::Features => return Err(Error::new(Kind::Unsupported, "not there yet")),
+    }
+    Ok(0)
+}
+
+/// Makes a container as `create` and `run` do.
+fn make(
+    store: &Store,
+    id: &str,
+    create: &CreateArgs,
+    without_cgroup: bool,
+    then: Then,
+    log: &mut Log,
+) -> Result<Made> {
+    if create.no_pivot {
+        return Err(Error::new(
+            Kind::Unsupported,
+            "`--no-pivot` is not there: the root is always entered by pivot_root(2)",
+        )
+        .help("with the root on the initial ramdisk, copy it to a tmpfs first"));
+    }
+    let id = Id::new(id)?;
+    let bundle = open(&create.bundle, log)?;
+    let request = Request {
+        options: Options {
+            allow_unenforced: create.allow_unenforced,
+            without_cgroup,
+            preserve_fds: create.preserve_fds + listened_for(),
+            keep_keyring: create.no_new_keyring,
+            ..Options::default()
+        },
+        root: None,
+        console_socket: create.console_socket.clone(),
+        pid_file: create.pid_file.clone(),
+    };
+    let made = make::begin(store, &id)?.make(&bundle, request, then)?;
+    for unenforced in &made.container.record.unenforced {
+        log.warn(unenforced);
+    }
+    Ok(made)
+}
+
+/// Opens a bundle; what nobody knows in it is warned of, as the specification asks (config.md, "Extensibility").
+fn open(folder: &Path, log: &mut Log) -> Result<Bundle> {
+    let bundle = Bundle::open(folder)?;
+    for pointer in &bundle.config.unknown {
+        log.warn(&format!("config.json: {pointer}: nobody knows this property; it is ignored"));
+    }
+    Ok(bundle)
+}
+
+/// The descriptors that socket activation hands over (sd_listen_fds(3)); they stay open besides those asked for.
+fn listened_for() -> u32 {
+    std::env::var("LISTEN_FDS").ok().and_then(|count| count.parse().ok()).unwrap_or(0)
+}
+
+/// Stays with a container until its end, and deletes it; returns the exit code of its program.
+pub(crate) fn attend(made: Made, signals: &Signals, manner: Manner, keep: bool) -> Result<u8> {
+    let Made { container, process, terminal } = made;
+    container.unlock();
+    let mut relay = terminal.map(Relay::new).transpose()?;
+    let exit = wait(&process, signals, relay.as_mut(), manner);
+    drop(relay);
+    if !keep {
+        container.lock()?;
+        container.delete(true)?;
+    }
+    Ok(exit?.code())
+}
+
+fn print_json(value: &impl serde::Serialize) -> Result<()> {
+    let text =
+        serde_json::to_string_pretty(value).map_err(|error| Error::new(Kind::State, error.to_string()))?;
+    terminal::print(&(text + "\n"));
+    Ok(())
+}

@@ -1,0 +1,130 @@
+//! `jobc run`: one bundle, on this machine, in the foreground.
+//!
+//! A copy of config.json in the container's folder gets what only this machine knows, and that copy is what runs: here,
+//! or under the runtime that `--oci-runtime` names.
+
+mod other;
+
+use std::path::Path;
+
+use jobc_runtime::allocate::Allocation;
+use jobc_runtime::bundle::Bundle;
+use jobc_runtime::container::Options;
+use jobc_runtime::container::make::{self, Request, Then};
+use jobc_runtime::container::wait::Manner;
+use jobc_runtime::error::{Error, Kind, Result};
+use jobc_runtime::signals::Signals;
+use jobc_runtime::state::Id;
+use jobc_runtime::state::store::Store;
+
+use super::oci::attend;
+use crate::args::run::RunArgs;
+use crate::report::{container_error, container_warning};
+use crate::terminal;
+
+/// The exit code that stands for our own failure, as with other programs that run programs (env(1), timeout(1)).
+pub(crate) const OWN_FAILURE: u8 = 125;
+
+/// Says what is wrong with a command line, or prints the help that it asks for.
+pub(crate) fn misused(error: &clap::Error) -> u8 {
+    let _ = error.print();
+    if error.use_stderr() { OWN_FAILURE } else { 0 }
+}
+
+/// Runs a bundle; returns the exit code of its program.
+pub(crate) fn run(args: &RunArgs) -> u8 {
+    match bundle(args) {
+        Ok(code) => code,
+        Err(error) => {
+            terminal::eprint(&container_error(&error));
+            error.exit_code()
+        }
+    }
+}
+
+fn bundle(args: &RunArgs) -> Result<u8> {
+    let original = Bundle::open(&args.bundle)?;
+    refuse_unknown(&original)?;
+    let id = Id::new(&args.id.clone().unwrap_or_else(|| format!("run-{}", std::process::id())))?;
+    let begun = make::begin(&Store::standard()?, &id)?;
+    let here = args.oci_runtime.is_none();
+    let allocation = Allocation::of(&original, args.root.as_deref(), begun.folder(), here)?;
+    if args.verbose && !args.dry_run {
+        terminal::eprint(&allocation.to_string());
+    }
+    let folder = begun.folder().join("bundle");
+    write(&folder, &allocation.apply(&original)?)?;
+    let copy = Bundle::open(&folder)?;
+    if let Some(runtime) = &args.oci_runtime {
+        let other = other::Runtime::new(runtime, &allocation)?;
+        if args.dry_run {
+            terminal::print(&format!("{allocation}{}\n", other.shown(&folder, &id)));
+            return Ok(0);
+        }
+        allocation.make()?;
+        return other.run(&folder, &id, &Signals::take()?);
+    }
+    let request = Request {
+        options: Options { allow_unenforced: args.allow_unenforced, ..Options::default() },
+        root: Some(allocation.root.clone()),
+        ..Request::default()
+    };
+    if args.dry_run {
+        let prepared = begun.plan(&copy, request)?;
+        terminal::print(&format!("{allocation}{}", steps(&prepared)));
+        return Ok(0);
+    }
+    allocation.make()?;
+    let signals = Signals::take()?;
+    let made = begun.make(&copy, request, Then::Attend)?;
+    for unenforced in &made.container.record.unenforced {
+        terminal::eprint(&container_warning(unenforced));
+    }
+    attend(made, &signals, Manner::AsCommand, args.keep)
+}
+
+/// What nobody knows would not be kept, so the bundle would not run as it was written.
+fn refuse_unknown(bundle: &Bundle) -> Result<()> {
+    let Some(first) = bundle.config.unknown.first() else { return Ok(()) };
+    let others = match bundle.config.unknown.len() - 1 {
+        0 => String::new(),
+        1 => ", nor one more".to_owned(),
+        count => format!(", nor {count} more"),
+    };
+    Err(Error::new(Kind::Config, format!("nobody knows this property{others}"))
+        .at(first)
+        .help("take it out; `jobc oci run` would ignore it, as the OCI runtime specification asks"))
+}
+
+/// Writes the copy of config.json.
+fn write(folder: &Path, text: &[u8]) -> Result<()> {
+    std::fs::create_dir(folder).and_then(|()| std::fs::write(folder.join("config.json"), text)).map_err(
+        |error| {
+            let errno = rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO);
+            Error::machine(format!("write the bundle's copy to `{}`", folder.display()), errno)
+        },
+    )
+}
+
+/// The steps of the container's first process in order, each with the field of config.json that asks for it.
+fn steps(prepared: &jobc_runtime::prepare::Prepared) -> String {
+    let line = |(index, step): (usize, &jobc_runtime::operation::Step)| {
+        let place = step.place.as_ref().map(|place| format!("  [{place}]")).unwrap_or_default();
+        format!("{:3}  {}{place}\n", index + 1, step.operation)
+    };
+    let arguments: Vec<String> =
+        prepared.program.arguments.iter().map(|word| quoted(&word.to_string_lossy())).collect();
+    let program =
+        format!("{:3}  execute {}  [/process/args]\n", prepared.steps.len() + 1, arguments.join(" "));
+    prepared.steps.iter().enumerate().map(line).chain([program]).collect()
+}
+
+/// A word as a shell takes it.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=,@%+".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}

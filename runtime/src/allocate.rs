@@ -1,0 +1,195 @@
+//! What this machine gives a bundle that names no machine: its root, and the user behind a name.
+//!
+//! A bundle of `jobc build` is the same wherever it is built; what only a machine knows stands in its annotations
+//! (docs/oci.md). An allocation answers them. It is applied to a copy of config.json, which is what then runs, under
+//! this runtime or another; the bundle itself is never changed.
+
+use std::fmt;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags};
+use serde_json::{Value, json};
+
+use crate::bundle::{Bundle, because};
+use crate::error::{Error, Kind, Result};
+use crate::root::Root;
+use crate::user;
+
+/// The answers to a bundle's annotations.
+#[derive(Debug)]
+pub struct Allocation {
+    /// The root file system.
+    pub root: Root,
+    /// The user that the annotation `dev.jobc.user` names, and who that is: user, group, further groups.
+    pub user: Option<(String, (u32, u32, Vec<u32>))>,
+    /// Folders of outputs that are not there yet.
+    pub outputs: Vec<PathBuf>,
+}
+
+/// Annotations of what `jobc run` does not give yet, and what to do instead. Those that end with a dot are prefixes.
+const NOT_GIVEN: &[(&str, &str, &str)] = &[
+    ("dev.jobc.gpus", "GPUs", "run it with `--oci-runtime nvidia-container-runtime`"),
+    ("dev.jobc.secret.", "secrets", "add their values to a copy of the bundle"),
+    ("dev.jobc.ssh", "keys for ssh", "bind a folder with them at /etc/jobc/ssh in a copy of the bundle"),
+];
+
+impl Allocation {
+    /// Answers a bundle's annotations; `choice` is a root that the command line names, `folder` the container's own
+    /// folder.
+    ///
+    /// # Errors
+    ///
+    /// What the bundle needs and nobody gives it. With `complete` false another runtime may, and only what is decided
+    /// here is looked at.
+    pub fn of(bundle: &Bundle, choice: Option<&str>, folder: &Path, complete: bool) -> Result<Self> {
+        if complete {
+            refuse_not_given(bundle)?;
+        }
+        see_volumes(bundle)?;
+        let root = Root::of(bundle, choice, folder)?;
+        let user = bundle.annotation("dev.jobc.user").map(|name| {
+            let at = |error: Error| error.at("/annotations/dev.jobc.user");
+            let root = open(files_of(&root))?;
+            Ok((name.to_owned(), user::lookup(root.as_fd(), name).map_err(at)?))
+        });
+        Ok(Self { user: user.transpose()?, root, outputs: absent_outputs(bundle) })
+    }
+
+    /// Makes what is not there yet.
+    pub fn make(&self) -> Result<()> {
+        for folder in &self.outputs {
+            std::fs::create_dir_all(folder).map_err(|error| {
+                Error::new(Kind::Machine, format!("cannot make `{}`: {}", folder.display(), because(&error)))
+            })?;
+        }
+        Ok(())
+    }
+
+    /// The bundle's config.json with the answers in it.
+    ///
+    /// What was relative to the bundle is absolute, since the copy stands elsewhere.
+    pub fn apply(&self, bundle: &Bundle) -> Result<Vec<u8>> {
+        let broken =
+            |error: serde_json::Error| Error::new(Kind::Config, format!("config.json is not JSON: {error}"));
+        let mut config: Value = serde_json::from_slice(&bundle.text).map_err(broken)?;
+        let path = match &self.root {
+            Root::Folder(path) => path,
+            Root::Overlay { on, .. } => on,
+        };
+        if !config["root"].is_object() {
+            config["root"] = json!({});
+        }
+        config["root"]["path"] = json!(path);
+        if let Some((_, (uid, gid, further))) = &self.user {
+            let user = &mut config["process"]["user"];
+            user["uid"] = json!(uid);
+            user["gid"] = json!(gid);
+            if !further.is_empty() {
+                user["additionalGids"] = json!(further);
+            }
+        }
+        for mount in config["mounts"].as_array_mut().into_iter().flatten() {
+            if is_bind(mount)
+                && let Some(source) = mount["source"].as_str()
+            {
+                mount["source"] = json!(bundle.dir.join(source));
+            }
+        }
+        let mut text = serde_json::to_vec_pretty(&config).map_err(broken)?;
+        text.push(b'\n');
+        Ok(text)
+    }
+}
+
+impl fmt::Display for Allocation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.root {
+            Root::Folder(path) => writeln!(f, "root: {}", path.display())?,
+            Root::Overlay { lower, upper_size, .. } => {
+                write!(f, "root: {} under a writable layer in memory", lower.display())?;
+                match upper_size {
+                    Some(bytes) => writeln!(f, " of {bytes} bytes")?,
+                    None => writeln!(f)?,
+                }
+            }
+        }
+        if let Some((name, (uid, gid, further))) = &self.user {
+            write!(f, "user: {name} is {uid}:{gid}")?;
+            let further: Vec<String> = further.iter().map(u32::to_string).collect();
+            if further.is_empty() { writeln!(f)? } else { writeln!(f, ", groups {}", further.join(", "))? }
+        }
+        for output in &self.outputs {
+            writeln!(f, "output: {}", output.display())?;
+        }
+        Ok(())
+    }
+}
+
+/// The folder whose /etc/passwd the container will see.
+fn files_of(root: &Root) -> &Path {
+    match root {
+        Root::Folder(path) => path,
+        Root::Overlay { lower, .. } => lower,
+    }
+}
+
+fn open(folder: &Path) -> Result<OwnedFd> {
+    rustix::fs::open(folder, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+        .map_err(|errno| Error::machine(format!("open the root `{}`", folder.display()), errno))
+}
+
+fn refuse_not_given(bundle: &Bundle) -> Result<()> {
+    let annotations = bundle.config.spec.annotations().iter().flatten();
+    let mut keys: Vec<&String> = annotations.map(|(key, _)| key).collect();
+    keys.sort();
+    for key in keys {
+        let matches = |known: &str| if known.ends_with('.') { key.starts_with(known) } else { key == known };
+        if let Some((_, what, help)) = NOT_GIVEN.iter().find(|(known, _, _)| matches(known)) {
+            return Err(Error::new(
+                Kind::Unsupported,
+                format!("{what} are not given to a single bundle yet"),
+            )
+            .at(format!("/annotations/{}", crate::config::escaped(key)))
+            .help(*help));
+        }
+    }
+    Ok(())
+}
+
+/// Fetched data must lie where the bundle binds it from.
+fn see_volumes(bundle: &Bundle) -> Result<()> {
+    let fetched = |key: &str| bundle.annotation(key).filter(|_| key.starts_with("dev.jobc.volume."));
+    for (key, _) in bundle.config.spec.annotations().iter().flatten() {
+        let Some(what) = fetched(key) else { continue };
+        let name = key.trim_start_matches("dev.jobc.volume.");
+        let place = bundle.dir.join("../volumes").join(name);
+        if !place.exists() {
+            return Err(Error::new(Kind::Unsupported, format!("the volume `{name}` is not fetched"))
+                .at(format!("/annotations/{}", crate::config::escaped(key)))
+                .help(format!("fetch `{what}` to `{}`", place.display())));
+        }
+    }
+    Ok(())
+}
+
+/// The folders that outputs are bound from, where they are not there.
+fn absent_outputs(bundle: &Bundle) -> Vec<PathBuf> {
+    let annotations = bundle.config.spec.annotations().iter().flatten();
+    let wanted: Vec<&String> =
+        annotations.filter(|(key, _)| key.starts_with("dev.jobc.output.")).map(|(_, place)| place).collect();
+    let mounts = bundle.config.spec.mounts().iter().flatten();
+    mounts
+        .filter(|mount| wanted.iter().any(|place| Path::new(place.as_str()) == mount.destination()))
+        .filter_map(|mount| mount.source().as_ref().map(|source| bundle.dir.join(source)))
+        .filter(|source| !source.exists())
+        .collect()
+}
+
+fn is_bind(mount: &Value) -> bool {
+    let options = mount["options"].as_array().into_iter().flatten();
+    mount["type"] == "bind" || options.into_iter().any(|option| option == "bind" || option == "rbind")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,171 @@
+use insta::assert_snapshot;
+use tempfile::TempDir;
+
+use super::*;
+
+/// A bundle in a folder of its own; `ROOT` stands for that folder in what it says.
+struct Case {
+    folder: TempDir,
+    bundle: Bundle,
+}
+
+fn case(config: &str) -> Case {
+    let folder = tempfile::tempdir().expect("a folder");
+    let dir = folder.path().join("task-0");
+    std::fs::create_dir_all(dir.join("rootfs/etc")).expect("a root");
+    let write =
+        |name: &str, text: &str| std::fs::write(dir.join("rootfs/etc").join(name), text).expect("written");
+    write("passwd", "root:x:0:0::/root:/bin/sh\nada:x:1001:1002::/home/ada:/bin/sh\n");
+    write("group", "root:x:0:\nwheel:x:10:ada\nvideo:x:44:ada,root\n");
+    std::fs::write(dir.join("config.json"), config).expect("written");
+    let bundle = Bundle::open(&dir).expect("a bundle");
+    Case { folder, bundle }
+}
+
+impl Case {
+    fn allocate(&self, choice: Option<&str>) -> Result<Allocation> {
+        let state = self.folder.path().join("state");
+        std::fs::create_dir_all(&state).expect("a folder");
+        Allocation::of(&self.bundle, choice, &state, true)
+    }
+
+    fn told(&self, text: &str) -> String {
+        let folder = self.folder.path().canonicalize().expect("there");
+        text.replace(folder.to_str().expect("UTF-8"), "ROOT")
+    }
+
+    fn refused(&self) -> String {
+        let error = self.allocate(None).expect_err("refused");
+        self.told(&format!("{error}\n{}", error.help.as_deref().unwrap_or_default()))
+    }
+}
+
+#[test]
+fn the_copy_has_what_the_machine_gives() {
+    let case = case(
+        r#"{
+    "ociVersion": "1.1.0",
+    "root": {"path": "rootfs", "readonly": true},
+    "process": {"cwd": "/", "args": ["id"], "user": {"uid": 0, "gid": 0, "umask": 23}},
+    "mounts": [
+        {"destination": "/proc", "type": "proc", "source": "proc"},
+        {"destination": "/data", "type": "bind", "source": "../../data"},
+        {"destination": "/out", "source": "../outputs/model", "options": ["rbind", "nosuid"]},
+        {"destination": "/etc/hosts", "type": "bind", "source": "/etc/hosts"}
+    ],
+    "annotations": {"dev.jobc.user": "ada", "dev.jobc.output.model": "/out", "dev.jobc.network": "host"},
+    "x-unknown": {"b": 1, "a": 2}
+}"#,
+    );
+    let allocation = case.allocate(None).expect("given");
+    assert_snapshot!(case.told(&allocation.to_string()), @r"
+    root: ROOT/task-0/rootfs
+    user: ada is 1001:1002, groups 10, 44
+    output: ROOT/task-0/../outputs/model
+    ");
+    assert!(!case.folder.path().join("outputs").exists());
+    allocation.make().expect("made");
+    assert!(case.folder.path().join("outputs/model").is_dir());
+    let text = String::from_utf8(allocation.apply(&case.bundle).expect("applied")).expect("text");
+    assert_snapshot!(case.told(&text), @r#"
+    {
+      "ociVersion": "1.1.0",
+      "root": {
+        "path": "ROOT/task-0/rootfs",
+        "readonly": true
+      },
+      "process": {
+        "cwd": "/",
+        "args": [
+          "id"
+        ],
+        "user": {
+          "uid": 1001,
+          "gid": 1002,
+          "umask": 23,
+          "additionalGids": [
+            10,
+            44
+          ]
+        }
+      },
+      "mounts": [
+        {
+          "destination": "/proc",
+          "type": "proc",
+          "source": "proc"
+        },
+        {
+          "destination": "/data",
+          "type": "bind",
+          "source": "ROOT/task-0/../../data"
+        },
+        {
+          "destination": "/out",
+          "source": "ROOT/task-0/../outputs/model",
+          "options": [
+            "rbind",
+            "nosuid"
+          ]
+        },
+        {
+          "destination": "/etc/hosts",
+          "type": "bind",
+          "source": "/etc/hosts"
+        }
+      ],
+      "annotations": {
+        "dev.jobc.user": "ada",
+        "dev.jobc.output.model": "/out",
+        "dev.jobc.network": "host"
+      },
+      "x-unknown": {
+        "b": 1,
+        "a": 2
+      }
+    }
+    "#);
+}
+
+#[test]
+fn the_machines_own_files_are_a_root() {
+    let case = case(
+        r#"{"ociVersion": "1.1.0", "process": {"cwd": "/", "user": {"uid": 0, "gid": 0}},
+        "annotations": {"dev.jobc.image": "host", "dev.jobc.disk": "1048576", "dev.jobc.user": "root"}}"#,
+    );
+    std::fs::remove_dir_all(case.bundle.dir.join("rootfs")).expect("ours");
+    let allocation = case.allocate(None).expect("given");
+    let text = allocation.to_string();
+    let first = text.lines().next().unwrap_or_default();
+    assert_eq!(first, "root: / under a writable layer in memory of 1048576 bytes");
+    assert!(text.contains("user: root is 0:0"), "{text}");
+}
+
+#[test]
+fn what_nobody_gives_is_refused_at_its_place() {
+    let with = |annotations: &str| {
+        case(&format!(
+            r#"{{"ociVersion": "1.1.0", "root": {{"path": "rootfs"}}, "annotations": {annotations}}}"#
+        ))
+    };
+    assert_snapshot!(with(r#"{"dev.jobc.gpus": "0,1"}"#).refused(), @r"
+    config.json: /annotations/dev.jobc.gpus: GPUs are not given to a single bundle yet
+    run it with `--oci-runtime nvidia-container-runtime`
+    ");
+    assert_snapshot!(with(r#"{"dev.jobc.secret.env.TOKEN": "token", "dev.jobc.ssh": "root:22"}"#).refused(), @r"
+    config.json: /annotations/dev.jobc.secret.env.TOKEN: secrets are not given to a single bundle yet
+    add their values to a copy of the bundle
+    ");
+    assert_snapshot!(with(r#"{"dev.jobc.secret.file./etc/key": "key"}"#).refused(), @r"
+    config.json: /annotations/dev.jobc.secret.file.~1etc~1key: secrets are not given to a single bundle yet
+    add their values to a copy of the bundle
+    ");
+    assert_snapshot!(with(r#"{"dev.jobc.volume.data": "https://example.org/data.csv"}"#).refused(), @r"
+    config.json: /annotations/dev.jobc.volume.data: the volume `data` is not fetched
+    fetch `https://example.org/data.csv` to `ROOT/task-0/../volumes/data`
+    ");
+    assert_snapshot!(with(r#"{"dev.jobc.user": "nobody-here"}"#).refused(), @r"
+    config.json: /annotations/dev.jobc.user: the container has no user `nobody-here` in /etc/passwd
+    write its number, or a name the image has
+    ");
+}

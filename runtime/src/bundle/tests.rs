@@ -1,0 +1,41 @@
+use std::fs;
+
+use super::*;
+
+/// A folder with files, and what opening it (or a file of it) says.
+fn check(files: &[(&str, &str)], open: &str) -> String {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (path, text) in files {
+        let path = folder.path().join(path);
+        fs::create_dir_all(path.parent().expect("a parent")).expect("a folder");
+        fs::write(path, text).expect("a file");
+    }
+    let dir = fs::canonicalize(folder.path()).expect("a path");
+    let said = match Bundle::open(&dir.join(open)) {
+        Ok(bundle) => format!("{} {:?}", bundle.dir.display(), bundle.annotation("dev.jobc.image")),
+        Err(error) => {
+            error.to_string() + &error.help.iter().map(|help| format!("\n  help: {help}")).collect::<String>()
+        }
+    };
+    let names: Vec<_> = files.iter().map(|(path, _)| *path).collect();
+    format!("{} of {names:?}\n{}\n\n", open, said.replace(&dir.display().to_string(), "DIR"))
+}
+
+#[test]
+fn what_is_and_what_is_not_a_bundle() {
+    let config = r#"{"annotations": {"dev.jobc.image": "host"}}"#;
+    let cases = [
+        check(&[("config.json", config)], "."),
+        check(&[("config.json", config)], "config.json"),
+        check(&[("config.json", "{")], "."),
+        check(&[("config.json/x", "")], "."),
+        check(&[], "missing"),
+        check(&[], "."),
+        check(&[("job.yaml", "")], "job.yaml"),
+        check(&[("job.yaml", "")], "."),
+        check(&[("plan.json", ""), ("oci/main-0/config.json", "")], "."),
+        check(&[("plan.json", "")], "."),
+        check(&[("config.json", &" ".repeat(17 << 20))], "."),
+    ];
+    insta::assert_snapshot!(cases.concat());
+}

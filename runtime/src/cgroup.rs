@@ -1,0 +1,155 @@
+//! The container's control group: version 1, version 2, or both side by side.
+//!
+//! [`Layout::detect`] looks where they are, [`Plan::of`] decides which groups a container gets and what is written to
+//! them, with nothing changed, and [`Cgroup::create`] carries that out. On version 2 the container's first process is
+//! born in its group ([`Cgroup::into_fd`]); groups of version 1 it joins in one burst ([`Cgroup::join_fds`]). Beside
+//! hierarchies of version 1 a leaf of the unified tree serves to kill and to freeze.
+//!
+//! A limit that nothing enforces here is an error of [`Kind::Unenforceable`](crate::error::Kind), or, where that is
+//! allowed, an [`Unenforced`] for the record.
+
+mod bpf;
+mod controller;
+mod devices;
+mod layout;
+mod life;
+mod limit;
+mod make;
+mod path;
+mod plan;
+mod usage;
+
+use std::fmt;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
+
+use oci_spec::runtime::LinuxResources;
+use serde::{Deserialize, Serialize};
+
+pub use controller::Controller;
+pub use layout::{Hierarchy, Layout, Unified, Version};
+pub use path::GroupPath;
+pub use plan::{Group, Interface, Plan};
+pub use usage::Usage;
+
+use crate::error::{Error, Result};
+
+/// What a container wants of its control group.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Request<'a> {
+    /// The container's name; its group is `/jobc/<id>` where config.json names none.
+    pub id: &'a str,
+    /// `linux.cgroupsPath`: from the tree's root with a slash before it, from the group of this process without.
+    pub path: Option<&'a str>,
+    /// `linux.resources`.
+    pub resources: Option<&'a LinuxResources>,
+    /// Go on where a limit cannot be enforced.
+    pub allow_unenforced: bool,
+    /// Who owns the group inside the container: the machine's numbers for its root, where it has a user namespace and
+    /// may write to its groups.
+    pub owner: Option<(u32, u32)>,
+    /// Whether the container has a user namespace of its own, in which nobody can make a device node (mknod(2)).
+    pub user_namespace: bool,
+}
+
+/// A limit of config.json that nothing enforces.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unenforced {
+    /// The field: a JSON Pointer into config.json.
+    pub place: String,
+    /// Why not, in words.
+    pub reason: String,
+}
+
+impl fmt::Display for Unenforced {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.place, self.reason)
+    }
+}
+
+impl From<Error> for Unenforced {
+    fn from(error: Error) -> Self {
+        Self { place: error.place.unwrap_or_default(), reason: error.message }
+    }
+}
+
+/// The groups of a container; none where it has none.
+#[derive(Debug, Default)]
+pub struct Cgroup {
+    saved: Saved,
+    into: Option<OwnedFd>,
+    joins: Vec<OwnedFd>,
+}
+
+/// What is kept of a container's groups: enough to find, to kill and to remove them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Saved {
+    groups: Vec<SavedGroup>,
+}
+
+/// One group of a container's.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct SavedGroup {
+    /// The group's folder.
+    folder: PathBuf,
+    /// Which interface it has.
+    version: Version,
+    /// The controllers of version 1 in it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    controllers: Vec<Controller>,
+    /// The folders above it that go with it once they are empty, the deepest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    above: Vec<PathBuf>,
+}
+
+impl Cgroup {
+    /// Makes the groups of a container and writes its limits; returns those that nothing enforces.
+    ///
+    /// Where nothing is limited and no group can be made, there is none, and that is no error.
+    ///
+    /// # Errors
+    ///
+    /// A path or a limit that makes no sense, a limit that cannot be enforced (unless that is allowed), a group that is
+    /// in use. Whatever was made is removed again.
+    pub fn create(layout: &Layout, request: &Request<'_>) -> Result<(Self, Vec<Unenforced>)> {
+        Plan::of(layout, request)?.carry_out(request)
+    }
+
+    /// The groups of a container that another process made.
+    pub fn open(saved: Saved) -> Self {
+        Self { saved, into: None, joins: vec![] }
+    }
+
+    /// What to keep of the groups.
+    pub fn saved(&self) -> &Saved {
+        &self.saved
+    }
+
+    /// The group of version 2 that clone3(2) makes a process in (`CLONE_INTO_CGROUP`).
+    pub fn into_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.into.as_ref().map(AsFd::as_fd)
+    }
+
+    /// The files of version 1 that a process with one thread joins the groups by, each by writing `0`.
+    ///
+    /// They are `tasks`, not `cgroup.procs`: for a thread that moves itself the kernel does not halt all others'
+    /// forks and exits meanwhile, which costs 10 ms on a machine that was idle.
+    pub fn join_fds(&self) -> &[OwnedFd] {
+        &self.joins
+    }
+
+    /// Gives away what a first process enters its groups by: [`Self::into_fd`] and [`Self::join_fds`].
+    pub fn take_entrances(&mut self) -> (Option<OwnedFd>, Vec<OwnedFd>) {
+        (self.into.take(), std::mem::take(&mut self.joins))
+    }
+
+    /// The folders of the groups.
+    pub fn folders(&self) -> impl Iterator<Item = &std::path::Path> {
+        self.saved.groups.iter().map(|group| group.folder.as_path())
+    }
+
+    /// Whether the container has no group at all.
+    pub fn is_empty(&self) -> bool {
+        self.saved.groups.is_empty()
+    }
+}

@@ -1,0 +1,201 @@
+//! Where control groups are on this machine: version 1, version 2, or version 1 with an empty unified tree beside it.
+//!
+//! All of it stands in `/proc/self/mountinfo` and `/proc/self/cgroup` (proc(5), cgroups(7)), each read once.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::Controller;
+use crate::error::{Error, Result};
+
+/// The hierarchies of this machine, and where this process is in them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Layout {
+    /// The hierarchies of version 1, in the order of `/proc/self/cgroup`.
+    pub hierarchies: Vec<Hierarchy>,
+    /// The tree of version 2.
+    pub unified: Option<Unified>,
+}
+
+/// A mounted hierarchy of version 1.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hierarchy {
+    /// Where it is mounted.
+    pub mount: PathBuf,
+    /// Its name: the controllers with commas, or `name=…` for one without.
+    pub name: String,
+    /// The controllers in it that this program knows.
+    pub controllers: Vec<Controller>,
+    /// The group of this process, relative to the mount; nothing where it cannot be seen from here.
+    pub own: Option<PathBuf>,
+}
+
+/// The mounted tree of version 2.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unified {
+    /// Where it is mounted.
+    pub mount: PathBuf,
+    /// The controllers that groups of it can have: those that no hierarchy of version 1 holds.
+    pub controllers: Vec<Controller>,
+    /// The group of this process, relative to the mount; nothing where it cannot be seen from here.
+    pub own: Option<PathBuf>,
+}
+
+/// Which of the two interfaces a controller has here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Version {
+    /// A hierarchy of its own, or shared with few others.
+    V1,
+    /// The unified tree.
+    V2,
+}
+
+impl Layout {
+    /// Looks where control groups are mounted and which groups this process is in.
+    ///
+    /// No mounted control groups at all are no error: the layout is empty then.
+    pub fn detect() -> Result<Self> {
+        let read = |path: &str| {
+            fs::read_to_string(path).map_err(|error| Error::machine(format!("read `{path}`"), errno(&error)))
+        };
+        let mut layout = Self::parse(&read("/proc/self/mountinfo")?, &read("/proc/self/cgroup")?);
+        if let Some(unified) = &mut layout.unified {
+            let path = unified.mount.join("cgroup.controllers");
+            let list = fs::read_to_string(&path)
+                .map_err(|error| Error::machine(format!("read `{}`", path.display()), errno(&error)))?;
+            unified.controllers = list.split_whitespace().filter_map(Controller::named).collect();
+        }
+        Ok(layout)
+    }
+
+    /// The layout that the two files describe, with the controllers of the unified tree left open.
+    pub fn parse(mountinfo: &str, own: &str) -> Self {
+        let mounts: Vec<Mount> = mountinfo.lines().filter_map(Mount::parse).collect();
+        let mut layout = Self::default();
+        for line in own.lines() {
+            // `4:memory:/user/task`, `0::/user/task`
+            let mut parts = line.splitn(3, ':');
+            let (Some(_), Some(name), Some(path)) = (parts.next(), parts.next(), parts.next()) else {
+                continue;
+            };
+            let Some(mount) = best(&mounts, name) else { continue };
+            let own = mount.relative(path);
+            let mount = mount.point.clone();
+            if name.is_empty() {
+                layout.unified = Some(Unified { mount, controllers: vec![], own });
+            } else {
+                let controllers = name.split(',').filter_map(Controller::named).collect();
+                layout.hierarchies.push(Hierarchy { mount, name: name.to_owned(), controllers, own });
+            }
+        }
+        layout
+    }
+
+    /// Which interface a controller has here; nothing where it has none.
+    pub fn version(&self, controller: Controller) -> Option<Version> {
+        if self.hierarchy(controller).is_some() {
+            Some(Version::V1)
+        } else {
+            let unified = self.unified.as_ref()?;
+            (unified.controllers.contains(&controller) || controller.needs_no_switch()).then_some(Version::V2)
+        }
+    }
+
+    /// The hierarchy of version 1 that a controller is in.
+    pub fn hierarchy(&self, controller: Controller) -> Option<&Hierarchy> {
+        self.hierarchies.iter().find(|hierarchy| hierarchy.controllers.contains(&controller))
+    }
+
+    /// Whether the unified tree has all there is.
+    pub fn is_unified(&self) -> bool {
+        self.unified.is_some() && self.hierarchies.iter().all(|hierarchy| hierarchy.controllers.is_empty())
+    }
+}
+
+impl Hierarchy {
+    /// What mount(2) is told to mount this hierarchy: `cpu` and `cpuacct`, or `none` and `name=systemd`.
+    pub fn options(&self) -> Vec<&str> {
+        if self.name.starts_with("name=") { vec!["none", &self.name] } else { self.name.split(',').collect() }
+    }
+
+    /// The name of the folder it is usually mounted on: the name without `name=`.
+    pub fn folder(&self) -> &str {
+        self.name.strip_prefix("name=").unwrap_or(&self.name)
+    }
+}
+
+/// A line of mountinfo about control groups.
+struct Mount {
+    /// Which group of the hierarchy is shown at `point`, as this process's control-group namespace names it.
+    root: PathBuf,
+    point: PathBuf,
+    /// The options of the file system, which for version 1 hold its controllers; nothing for version 2.
+    options: Option<Vec<String>>,
+}
+
+impl Mount {
+    /// `33 31 0:30 /root /point rw,relatime shared:9 - cgroup cgroup rw,cpu,cpuacct`
+    fn parse(line: &str) -> Option<Self> {
+        let (before, after) = line.split_once(" - ")?;
+        let mut before = before.split(' ').skip(3);
+        let (root, point) = (unescape(before.next()?), unescape(before.next()?));
+        let mut after = after.split(' ');
+        let kind = after.next()?;
+        let options = after.nth(1)?.split(',').map(ToOwned::to_owned).collect();
+        match kind {
+            "cgroup" => Some(Self { root, point, options: Some(options) }),
+            "cgroup2" => Some(Self { root, point, options: None }),
+            _ => None,
+        }
+    }
+
+    /// Whether this is the hierarchy that /proc/self/cgroup calls `name`.
+    fn is(&self, name: &str) -> bool {
+        match &self.options {
+            None => name.is_empty(),
+            Some(options) => {
+                !name.is_empty() && name.split(',').all(|part| options.iter().any(|option| option == part))
+            }
+        }
+    }
+
+    /// A group's path below the mount, from its path in the hierarchy.
+    fn relative(&self, path: &str) -> Option<PathBuf> {
+        let relative = Path::new(path).strip_prefix(&self.root).ok()?;
+        // A process outside its own namespace's root is shown as `/../…`.
+        relative
+            .components()
+            .all(|part| matches!(part, std::path::Component::Normal(_)))
+            .then(|| relative.to_owned())
+    }
+}
+
+/// The mount of a hierarchy that shows most of it: with several, one whose root is the hierarchy's own.
+fn best<'a>(mounts: &'a [Mount], name: &str) -> Option<&'a Mount> {
+    mounts.iter().filter(|mount| mount.is(name)).min_by_key(|mount| mount.root.components().count())
+}
+
+/// Undoes the kernel's `\040` for blanks in paths.
+fn unescape(text: &str) -> PathBuf {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&first, after)) = rest.split_first() {
+        let octal = after.get(..3).and_then(|digits| std::str::from_utf8(digits).ok());
+        match octal.and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
+            Some(byte) if first == b'\\' => {
+                bytes.push(byte);
+                rest = &after[3..];
+            }
+            _ => {
+                bytes.push(first);
+                rest = after;
+            }
+        }
+    }
+    PathBuf::from(<std::ffi::OsString as std::os::unix::ffi::OsStringExt>::from_vec(bytes))
+}
+
+fn errno(error: &std::io::Error) -> rustix::io::Errno {
+    rustix::io::Errno::from_io_error(error).unwrap_or(rustix::io::Errno::IO)
+}

@@ -1,0 +1,172 @@
+//! Where in a hierarchy a group can be made.
+//!
+//! Whoever may write to the place that config.json names gets it there. Who may not (a normal user) gets it under the
+//! nearest group of their own that was given to them (systemd calls it delegation), with the same names below it.
+
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Access, AtFlags, CWD, accessat};
+use rustix::io::Errno;
+
+use super::super::limit::{GO_ON, Limit};
+use super::super::path::GroupPath;
+use super::super::{Controller, Unified};
+use crate::error::{Error, Kind};
+
+/// The group to make a group in, relative to the mount, and the names below it.
+pub(super) type Place = (PathBuf, Vec<String>);
+
+/// Why there is no place for a group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// There are no control groups here.
+    NotMounted,
+    /// This user was given none of the groups that this process is in.
+    NotGiven { own: PathBuf },
+    /// The group that was given holds processes, so its controllers cannot be passed on.
+    HoldsProcesses { group: PathBuf, controllers: String },
+    /// The group that was given does not have the controllers.
+    Lacks { group: PathBuf, controllers: String },
+    /// The group of this process cannot be seen from here.
+    OutOfSight,
+}
+
+impl Refusal {
+    /// That a limit cannot be enforced for this reason.
+    pub(super) fn about(&self, limit: &Limit) -> Error {
+        Error::new(Kind::Unenforceable, self.to_string()).at(&limit.place).help(self.help())
+    }
+
+    fn help(&self) -> String {
+        match self {
+            Self::NotGiven { .. } => format!(
+                "start it in a group of your own, as by `systemd-run --user --scope --property=Delegate=yes`; or {GO_ON}"
+            ),
+            Self::HoldsProcesses { group, .. } => format!(
+                "move its processes one down: `mkdir {0}/main` and write their numbers to `{0}/main/cgroup.procs`; or {GO_ON}",
+                group.display()
+            ),
+            Self::Lacks { group, controllers } => format!(
+                "have root switch them on for it (`+{}` in `cgroup.subtree_control` of the group above `{}`, or `Delegate=` of its unit); or {GO_ON}",
+                controllers.replace(' ', " +"),
+                group.display()
+            ),
+            Self::NotMounted | Self::OutOfSight => GO_ON.to_owned(),
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotMounted => f.write_str("there are no control groups to put the container in"),
+            Self::NotGiven { own } => {
+                write!(
+                    f,
+                    "this user may not make control groups, neither in `{}` nor above it",
+                    own.display()
+                )
+            }
+            Self::HoldsProcesses { group, controllers } => write!(
+                f,
+                "the control group `{}` holds processes itself, so it cannot pass on `{controllers}`",
+                group.display()
+            ),
+            Self::Lacks { group, controllers } => {
+                write!(f, "the control group `{}` was not given `{controllers}`", group.display())
+            }
+            Self::OutOfSight => f.write_str("the control group of this process is not mounted here"),
+        }
+    }
+}
+
+/// The place in a hierarchy of version 1.
+pub(super) fn in_hierarchy(mount: &Path, own: Option<&Path>, path: &GroupPath) -> Result<Place, Refusal> {
+    let start = if path.absolute { Path::new("") } else { own.ok_or(Refusal::OutOfSight)? };
+    if may_make(&mount.join(start), &path.names) {
+        return Ok((start.to_owned(), path.names.clone()));
+    }
+    let own = own.ok_or(Refusal::OutOfSight)?;
+    let given = own.ancestors().find(|group| writable(&mount.join(group)));
+    let base = given.ok_or_else(|| Refusal::NotGiven { own: mount.join(own) })?;
+    Ok((base.to_owned(), path.names.clone()))
+}
+
+/// The place in the unified tree, for a group with those controllers.
+///
+/// A process may move between groups only by who may write to `cgroup.procs` of the group above both, and a group that
+/// holds processes cannot pass controllers on (cgroup-v2.rst, "Delegation Containment", "No Internal Process
+/// Constraint"); nobody else's processes are moved to make room.
+pub(super) fn in_tree(unified: &Unified, path: &GroupPath, needed: &[Controller]) -> Result<Place, Refusal> {
+    let mount = &unified.mount;
+    let start =
+        if path.absolute { Path::new("") } else { unified.own.as_deref().ok_or(Refusal::OutOfSight)? };
+    if may_make(&mount.join(start), &path.names) && may_move(unified, &start.join(path.relative())) {
+        return Ok((start.to_owned(), path.names.clone()));
+    }
+    let own = unified.own.as_deref().ok_or(Refusal::OutOfSight)?;
+    let mut nearest = None;
+    for group in own.ancestors() {
+        let folder = mount.join(group);
+        if !writable(&folder) || !writable(&folder.join("cgroup.procs")) {
+            continue;
+        }
+        match passes_on(&folder, needed) {
+            Ok(()) => return Ok((group.to_owned(), path.names.clone())),
+            Err(refusal) => nearest = nearest.or(Some(refusal)),
+        }
+    }
+    Err(nearest.unwrap_or_else(|| Refusal::NotGiven { own: mount.join(own) }))
+}
+
+/// Whether groups below `folder` can have the controllers.
+fn passes_on(folder: &Path, needed: &[Controller]) -> Result<(), Refusal> {
+    let missing = |file: &str, names: &[&str]| -> Vec<String> {
+        let text = fs::read_to_string(folder.join(file)).unwrap_or_default();
+        let there: Vec<&str> = text.split_whitespace().collect();
+        names.iter().filter(|name| !there.contains(name)).map(|name| (*name).to_owned()).collect()
+    };
+    let mut names: Vec<&str> =
+        needed.iter().filter(|one| !one.needs_no_switch()).map(|one| one.name()).collect();
+    names.dedup();
+    let off = missing("cgroup.subtree_control", &names);
+    if off.is_empty() {
+        return Ok(());
+    }
+    let lacking = missing("cgroup.controllers", &names);
+    if !lacking.is_empty() {
+        return Err(Refusal::Lacks { group: folder.to_owned(), controllers: lacking.join(" ") });
+    }
+    if fs::read_to_string(folder.join("cgroup.procs")).is_ok_and(|list| !list.is_empty()) {
+        return Err(Refusal::HoldsProcesses { group: folder.to_owned(), controllers: off.join(" ") });
+    }
+    Ok(())
+}
+
+/// Whether a process of this group may be made in, or moved to, the group `to`.
+fn may_move(unified: &Unified, to: &Path) -> bool {
+    let Some(own) = &unified.own else { return true };
+    let common: PathBuf =
+        own.components().zip(to.components()).take_while(|(a, b)| a == b).map(|(a, _)| a).collect();
+    writable(&unified.mount.join(common).join("cgroup.procs"))
+}
+
+/// Whether this process may make a group of those names: whether it may write to the deepest folder that is there.
+fn may_make(base: &Path, names: &[String]) -> bool {
+    for depth in (0..names.len()).rev() {
+        let folder = base.join(names[..depth].iter().collect::<PathBuf>());
+        match accessat(CWD, &folder, Access::WRITE_OK, AtFlags::EACCESS) {
+            Ok(()) => return true,
+            Err(Errno::NOENT) => {}
+            Err(_) => return false,
+        }
+    }
+    false
+}
+
+/// Whether this process may make folders there, or write to the file.
+fn writable(path: &Path) -> bool {
+    accessat(CWD, path, Access::WRITE_OK, AtFlags::EACCESS).is_ok()
+}

@@ -1,0 +1,117 @@
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::schema::Schema;
+use super::*;
+
+/// A section that asks for a refused property, as a patch of an otherwise sound configuration, and what is said.
+fn check(config: &Value) -> String {
+    let read = Config::read(config.to_string().as_bytes()).expect("a configuration");
+    let said: String = read
+        .refused()
+        .iter()
+        .map(|error| {
+            assert_eq!(error.kind, Kind::Unsupported);
+            format!("    {error}\n        {}\n", error.help.as_deref().expect("an advice"))
+        })
+        .collect();
+    format!("{config}\n{said}")
+}
+
+fn process(fields: &Value) -> Value {
+    let mut process = json!({"cwd": "/", "user": {}});
+    process.as_object_mut().expect("an object").extend(fields.as_object().expect("an object").clone());
+    json!({"process": process})
+}
+
+/// For each refused property a configuration that asks for it.
+fn asking() -> Vec<(&'static str, Value)> {
+    let one = json!([{"containerID": 0, "hostID": 0, "size": 1}]);
+    vec![
+        (
+            "/mounts/*/uidMappings",
+            json!({"mounts": [{"destination": "/a"}, {"destination": "/b", "uidMappings": one}]}),
+        ),
+        ("/mounts/*/gidMappings", json!({"mounts": [{"destination": "/a", "gidMappings": one}]})),
+        ("/process/commandLine", process(&json!({"commandLine": "cmd.exe"}))),
+        ("/process/user/username", process(&json!({"user": {"username": "ContainerUser"}}))),
+        ("/process/apparmorProfile", process(&json!({"apparmorProfile": "docker-default"}))),
+        ("/process/selinuxLabel", process(&json!({"selinuxLabel": "system_u:system_r:container_t:s0"}))),
+        ("/process/execCPUAffinity", process(&json!({"execCPUAffinity": {"initial": "0-1"}}))),
+        (
+            "/linux/seccomp/listenerPath",
+            json!({"linux": {"seccomp": {"defaultAction": "SCMP_ACT_ALLOW", "listenerPath": "/run/x"}}}),
+        ),
+        (
+            "/linux/seccomp/listenerMetadata",
+            json!({"linux": {"seccomp": {"defaultAction": "SCMP_ACT_ALLOW", "listenerMetadata": "x"}}}),
+        ),
+        ("/linux/mountLabel", json!({"linux": {"mountLabel": "system_u:object_r:container_file_t:s0"}})),
+        ("/linux/intelRdt", json!({"linux": {"intelRdt": {"closID": "x"}}})),
+        (
+            "/linux/memoryPolicy",
+            json!({"linux": {"memoryPolicy": {"mode": "MPOL_INTERLEAVE", "nodes": "0-1"}}}),
+        ),
+        ("/linux/netDevices", json!({"linux": {"netDevices": {"eth0": {}}}})),
+        ("/windows", json!({"windows": {"servicing": true}})),
+        ("/solaris", json!({"solaris": {"milestone": "x"}})),
+        ("/vm", json!({"vm": {"kernel": {"path": "/vmlinuz"}}})),
+        ("/zos", json!({"zos": {"namespaces": [{"type": "pid"}]}})),
+        ("/freebsd", json!({"freebsd": {"jail": {}}})),
+    ]
+}
+
+#[test]
+fn every_refused_property_is_refused_where_it_is_asked_for() {
+    let asking = asking();
+    let refused = |(_, support): &&(&str, Support)| matches!(support, Refused(..));
+    let properties: Vec<&str> = PROPERTIES.iter().filter(refused).map(|(property, _)| *property).collect();
+    assert_eq!(
+        properties,
+        asking.iter().map(|(property, _)| *property).collect::<Vec<_>>(),
+        "a case for each row"
+    );
+    for (property, config) in &asking {
+        assert_eq!(check(config).matches("is not supported").count(), 1, "{property} alone");
+    }
+    let said: String = asking.iter().map(|(_, config)| check(config)).collect();
+    insta::assert_snapshot!(said);
+}
+
+#[test]
+fn what_contains_nothing_asks_for_nothing() {
+    let empty = json!({
+        "mounts": [{"destination": "/a", "uidMappings": [], "gidMappings": []}],
+        "process": {
+            "cwd": "/", "user": {"username": ""}, "commandLine": "", "apparmorProfile": "", "selinuxLabel": "",
+            "execCPUAffinity": {}
+        },
+        "linux": {
+            "seccomp": {"defaultAction": "SCMP_ACT_ALLOW", "listenerPath": "", "listenerMetadata": ""},
+            "mountLabel": "", "intelRdt": {}, "netDevices": {}
+        },
+        "windows": {}, "solaris": {}, "zos": {}
+    });
+    assert_eq!(check(&empty), format!("{empty}\n"));
+    let unconfined = process(&json!({"apparmorProfile": "unconfined"}));
+    assert_eq!(check(&unconfined), format!("{unconfined}\n"));
+}
+
+#[test]
+fn every_property_of_the_specification_has_a_row() {
+    let Some(schema) = Schema::published("config-schema.json") else { return };
+    let mut found = BTreeSet::new();
+    schema.properties("", &mut found);
+    assert!(found.len() > 150, "the schema was read: {} properties", found.len());
+    let rows: BTreeSet<&str> = PROPERTIES.iter().map(|(property, _)| *property).collect();
+    assert_eq!(rows.len(), PROPERTIES.len(), "no property twice");
+    let below = |property: &str, row: &str| {
+        property.strip_prefix(row).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    for property in &found {
+        let covered = rows.iter().any(|row| below(property, row));
+        let parted = rows.iter().any(|row| below(row, property));
+        assert!(covered || parted, "{property} has no row");
+    }
+}

@@ -1,0 +1,198 @@
+//! A container's life: created, running, stopped, deleted.
+//!
+//! [`make`] makes one from a bundle; [`wait`] stays with it until its end; what stands here is done to one that is
+//! there. A container's folder outlives everything else of it, so that whatever a killed command leaves can be found.
+
+pub mod hold;
+pub mod make;
+pub mod wait;
+
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use oci_spec::runtime::Spec;
+
+use crate::config::Config;
+use crate::error::{Error, Kind, Result};
+use crate::signals::Signal;
+use crate::state::store::{Entry, Store};
+use crate::state::{Id, Record, Status};
+
+/// How a container is started, beside what its bundle says.
+///
+/// `prepare` reads all of it ahead: descriptors in here are given to the container's first process as they are.
+#[derive(Debug, Default)]
+#[allow(clippy::struct_excessive_bools)] // each is a switch of the command line
+pub struct Options {
+    /// The container's name; its control group is `/jobc/<id>` where config.json names none.
+    pub id: String,
+    /// Go on where a limit cannot be enforced, and record it.
+    pub allow_unenforced: bool,
+    /// Make no control group at all; then every limit of config.json is one that cannot be enforced.
+    pub without_cgroup: bool,
+    /// The first process reads one byte here before it executes the program; the end of the file means: end.
+    ///
+    /// `spawn` does not wait for it.
+    pub hold: Option<OwnedFd>,
+    /// Where the first process writes why the program could not be executed: the writing end, closed by a successful
+    /// exec. Without it `spawn` makes a pipe of its own and waits for the outcome.
+    pub report: Option<OwnedFd>,
+    /// A connected Unix socket that gets the master of the container's pseudo-terminal (`SCM_RIGHTS`).
+    ///
+    /// Needed where config.json asks for a terminal; the name sent with it is `/dev/ptmx`.
+    pub console: Option<OwnedFd>,
+    /// How many descriptors from 3 on stay open in the container.
+    pub preserve_fds: u32,
+    /// Kill the container when the thread that started it ends (`PR_SET_PDEATHSIG`).
+    pub end_with_parent: bool,
+    /// Stay in the caller's session keyring (keyrings(7)).
+    pub keep_keyring: bool,
+}
+
+/// How long a killed process may take to be gone, in milliseconds. One that waits for a device takes longer.
+const PATIENCE: u32 = 10_000;
+
+/// A container that is there, locked: nobody else changes it meanwhile.
+#[derive(Debug)]
+pub struct Container {
+    entry: Entry,
+    /// What is kept of it.
+    pub record: Record,
+}
+
+/// The status of a container: from its process, its control group and the fifo that it waits at.
+pub fn status(folder: &Path, record: &Record) -> Status {
+    let Some(process) = record.process else { return Status::Creating };
+    match () {
+        () if !process.is_alive() => Status::Stopped,
+        () if hold::is_waiting(folder) => Status::Created,
+        () => Status::Running,
+    }
+}
+
+/// config.json as it was when the container was made.
+pub fn config(folder: &Path) -> Result<Spec> {
+    let path = folder.join("config.json");
+    let text = std::fs::read(&path).map_err(|error| {
+        let errno = rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO);
+        Error::machine(format!("read `{}`", path.display()), errno)
+    })?;
+    Ok(Config::read(&text)?.spec)
+}
+
+/// Sends a signal to a container's first process, or to all of its processes.
+pub fn kill(store: &Store, id: &Id, signal: Signal, all: bool) -> Result<()> {
+    let record = store.read(id)?;
+    let sent = match record.process {
+        Some(process) => process.open()?.map_or(Ok(false), |pidfd| signal.send(&pidfd))?,
+        None => false,
+    };
+    if sent || all {
+        return Ok(());
+    }
+    Err(Error::new(Kind::State, format!("container `{id}` is not running")))
+}
+
+/// The processes of a container, by their numbers here.
+pub fn processes(store: &Store, id: &Id) -> Result<Vec<u32>> {
+    let record = store.read(id)?;
+    Ok(record.process.filter(|process| process.is_alive()).map(|process| process.pid).into_iter().collect())
+}
+
+/// Removes a container, whatever is left of it.
+///
+/// With `force` a container that runs is killed first, and one that is not there is no error.
+pub fn delete(store: &Store, id: &Id, force: bool) -> Result<()> {
+    let entry = match store.open(id) {
+        Err(error) if force && error.kind == Kind::State && !store.folder(id).exists() => return Ok(()),
+        other => other?,
+    };
+    match entry.read() {
+        Ok(Some(record)) => Container { entry, record }.delete(force),
+        // The command that made the folder was killed before it had made anything else.
+        Ok(None) => entry.remove(),
+        Err(_) if force => entry.remove(),
+        Err(error) => Err(error),
+    }
+}
+
+impl Container {
+    /// Finds a container and locks it.
+    pub fn open(store: &Store, id: &Id) -> Result<Self> {
+        let entry = store.open(id)?;
+        let record = entry.read()?.ok_or_else(|| incomplete(id))?;
+        Ok(Self { entry, record })
+    }
+
+    /// Where it is in its life.
+    pub fn status(&self) -> Status {
+        status(self.entry.path(), &self.record)
+    }
+
+    /// Starts the program of a container that waits for it.
+    pub fn start(&mut self) -> Result<()> {
+        let status = self.status();
+        if status != Status::Created {
+            return Err(self.is_not("created", status));
+        }
+        let config = config(self.entry.path())?;
+        let arguments = config.process().as_ref().and_then(|process| process.args().as_deref());
+        let program = arguments.and_then(|arguments| arguments.first()).map_or("", String::as_str);
+        let pid = self.record.process.map_or(0, |process| process.pid);
+        hold::release(self.entry.path(), program, pid)
+    }
+
+    /// Freezes every process of it.
+    pub fn pause(&mut self) -> Result<()> {
+        Err(Error::new(Kind::Unsupported, "a container cannot be frozen yet"))
+    }
+
+    /// Lets it go on.
+    pub fn resume(&mut self) -> Result<()> {
+        Err(Error::new(Kind::Unsupported, "a container cannot be frozen yet"))
+    }
+
+    /// Takes the lock again.
+    pub fn lock(&self) -> Result<()> {
+        self.entry.lock()
+    }
+
+    /// Lets others work on it.
+    pub fn unlock(&self) {
+        self.entry.unlock();
+    }
+
+    /// Kills what is left of it, and removes what it has left.
+    pub fn delete(self, force: bool) -> Result<()> {
+        match self.status() {
+            Status::Running | Status::Paused if !force => {
+                let error = self.is_not("stopped", self.status());
+                return Err(error.help("end it first, or delete it with `--force`"));
+            }
+            _ => self.end()?,
+        }
+        self.entry.remove()
+    }
+
+    /// Kills whatever of it still runs, and waits until it is gone.
+    fn end(&self) -> Result<()> {
+        let Some(process) = self.record.process else { return Ok(()) };
+        if let Some(pidfd) = process.open()? {
+            Signal::KILL.send(&pidfd)?;
+        }
+        if process.wait(PATIENCE)? {
+            return Ok(());
+        }
+        Err(Error::new(Kind::Machine, format!("process {} was killed and is not gone", process.pid))
+            .help("it waits for the kernel, perhaps for a file system or a device; try again later"))
+    }
+
+    fn is_not(&self, wanted: &str, status: Status) -> Error {
+        Error::new(Kind::State, format!("container `{}` is {status}, not {wanted}", self.record.id))
+    }
+}
+
+fn incomplete(id: &Id) -> Error {
+    Error::new(Kind::State, format!("the container `{id}` was never made completely"))
+        .help(format!("remove what is left with `jobc oci delete --force {id}`"))
+}

@@ -1,0 +1,174 @@
+//! Making a container: from its folder to its first process.
+
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use super::{Container, Options, hold};
+use crate::bundle::Bundle;
+use crate::error::{Error, Kind, Result};
+use crate::machine::Machine;
+use crate::prepare::{Prepared, prepare};
+use crate::process::Process;
+use crate::root::Root;
+use crate::start::Groups;
+use crate::state::store::Store;
+use crate::state::{Id, Record, process};
+use crate::terminal::socket;
+
+/// What to make of a bundle, beside what its config.json says.
+#[derive(Debug, Default)]
+pub struct Request {
+    /// How it is started.
+    pub options: Options,
+    /// The root; what the bundle says unless given.
+    pub root: Option<Root>,
+    /// A Unix socket that gets the terminal's other side.
+    pub console_socket: Option<PathBuf>,
+    /// A file that gets the first process's number.
+    pub pid_file: Option<PathBuf>,
+}
+
+/// Who stays with the container.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Then {
+    /// Nobody; it waits to be started by another command.
+    Hold,
+    /// Nobody; it runs.
+    Leave,
+    /// We do, until its end, which is also the container's where we are killed.
+    Attend,
+}
+
+/// A container's folder, and nothing else of it yet. Dropping it removes the folder.
+#[derive(Debug)]
+pub struct Begun {
+    container: Option<Container>,
+}
+
+/// A container with its first process.
+#[derive(Debug)]
+pub struct Made {
+    /// The container, locked.
+    pub container: Container,
+    /// Its first process, which runs its program or waits to be started.
+    pub process: Process,
+    /// The other side of its terminal, where it has one and nobody else got it.
+    pub terminal: Option<OwnedFd>,
+}
+
+impl Made {
+    /// Leaves the container to itself.
+    pub fn leave(self) {
+        self.container.unlock();
+        self.process.leave();
+    }
+}
+
+/// Takes a container's name: makes its folder.
+pub fn begin(store: &Store, id: &Id) -> Result<Begun> {
+    let entry = store.create(id)?;
+    let record = Record {
+        version: 1,
+        id: id.to_string(),
+        bundle: PathBuf::new(),
+        created: SystemTime::UNIX_EPOCH.elapsed().map_or(0, |elapsed| elapsed.as_secs()),
+        owner: rustix::process::getuid().as_raw(),
+        process: None,
+        cgroup: None,
+        unenforced: Vec::new(),
+    };
+    Ok(Begun { container: Some(Container { entry, record }) })
+}
+
+impl Begun {
+    /// The container's folder.
+    pub fn folder(&self) -> &Path {
+        self.container.as_ref().map_or(Path::new(""), |container| container.entry.path())
+    }
+
+    /// Lists what would be done to make a container of a bundle and run it.
+    pub fn plan(&self, bundle: &Bundle, request: Request) -> Result<Prepared> {
+        let Request { mut options, root, console_socket, .. } = request;
+        let _receiver = open_terminal(bundle, &mut options, console_socket.as_deref(), Then::Attend)?;
+        options.end_with_parent = true;
+        let root = match root {
+            Some(root) => root,
+            None => Root::of(bundle, None, self.folder())?,
+        };
+        prepare(bundle, &root, &mut options, &Machine::look()?, None)
+    }
+
+    /// Makes the container from a bundle, as far as `then` says. Nothing is left of it where that fails.
+    pub fn make(mut self, bundle: &Bundle, request: Request, then: Then) -> Result<Made> {
+        let container =
+            self.container.as_mut().ok_or_else(|| Error::new(Kind::State, "the container is made"))?;
+        let (process, terminal) = container.make(bundle, request, then)?;
+        let container =
+            self.container.take().ok_or_else(|| Error::new(Kind::State, "the container is made"))?;
+        Ok(Made { container, process, terminal })
+    }
+}
+
+impl Drop for Begun {
+    fn drop(&mut self) {
+        if let Some(container) = self.container.take() {
+            // Why it was not made is what the user is told; what cannot be removed, `delete` will find.
+            let _ = container.delete(true);
+        }
+    }
+}
+
+impl Container {
+    fn make(&mut self, bundle: &Bundle, request: Request, then: Then) -> Result<(Process, Option<OwnedFd>)> {
+        let Request { mut options, root, console_socket, pid_file } = request;
+        options.id.clone_from(&self.record.id);
+        options.end_with_parent = then == Then::Attend;
+        let terminal = open_terminal(bundle, &mut options, console_socket.as_deref(), then)?;
+        if then == Then::Hold {
+            let (start, outcome) = hold::make(self.entry.folder())?;
+            options.hold = Some(start);
+            options.report = Some(outcome);
+        }
+        let root = match root {
+            Some(root) => root,
+            None => Root::of(bundle, None, self.entry.path())?,
+        };
+        self.record.bundle.clone_from(&bundle.dir);
+        self.entry.write_file("config.json", &bundle.text)?;
+        self.entry.write(&self.record)?;
+        let prepared = prepare(bundle, &root, &mut options, &Machine::look()?, None)?;
+        let process = prepared.spawn(Groups::default(), &mut |_| Ok(()))?;
+        self.record.process = process::Process::of_child(process.pid);
+        self.entry.write(&self.record)?;
+        let terminal = terminal.map(|socket| socket::receive(&socket)).transpose()?;
+        if let Some(path) = &pid_file {
+            write_pid(path, process.pid)?;
+        }
+        Ok((process, terminal))
+    }
+}
+
+/// Sees who gets the other side of the terminal, where the bundle wants one.
+fn open_terminal(
+    bundle: &Bundle,
+    options: &mut Options,
+    console_socket: Option<&Path>,
+    then: Then,
+) -> Result<Option<OwnedFd>> {
+    let process = bundle.config.spec.process().as_ref();
+    let wanted = process.is_some_and(|process| process.terminal().unwrap_or(false));
+    socket::for_terminal(wanted, console_socket, then == Then::Attend, options)
+}
+
+/// Writes a process's number to a file, which appears with its content: who waits for it reads no empty one.
+pub(crate) fn write_pid(path: &Path, pid: u32) -> Result<()> {
+    let name = path.file_name().unwrap_or_default();
+    let mut hidden = std::ffi::OsString::from(".");
+    hidden.push(name);
+    let new = path.with_file_name(hidden);
+    std::fs::write(&new, pid.to_string()).and_then(|()| std::fs::rename(&new, path)).map_err(|error| {
+        let errno = rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO);
+        Error::machine(format!("write the file `{}`", path.display()), errno)
+    })
+}

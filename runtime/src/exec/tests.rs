@@ -1,0 +1,64 @@
+use insta::assert_snapshot;
+
+use super::*;
+
+const CONTAINER: &str = r#"{
+    "ociVersion": "1.0.2",
+    "process": {
+        "cwd": "/work", "args": ["server"], "terminal": true,
+        "env": ["PATH=/bin", "HOME=/root", "EMPTY="],
+        "user": {"uid": 5, "gid": 6, "additionalGids": [7]},
+        "capabilities": {"bounding": ["CAP_CHOWN"], "inheritable": ["CAP_KILL"]}
+    }
+}"#;
+
+fn check(container: &str, changes: &Changes) -> String {
+    let spec: Spec = serde_json::from_str(container).expect("a configuration");
+    match changes.apply(&spec) {
+        Ok(process) => {
+            let mut process = json!(process);
+            // Sets have no order of their own.
+            for set in process["capabilities"].as_object_mut().into_iter().flat_map(|sets| sets.values_mut())
+            {
+                let list = list(set);
+                list.sort_by_key(Value::to_string);
+            }
+            process.to_string()
+        }
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn what_is_not_changed_is_the_containers() {
+    let changes = Changes { arguments: vec!["id".to_owned()], ..Changes::default() };
+    assert_snapshot!(check(CONTAINER, &changes), @r#"{"terminal":false,"user":{"uid":5,"gid":6,"additionalGids":[7]},"args":["id"],"env":["PATH=/bin","HOME=/root","EMPTY="],"cwd":"/work","capabilities":{"bounding":["CAP_CHOWN"],"inheritable":["CAP_KILL"]}}"#);
+}
+
+#[test]
+fn changes_are_made() {
+    let changes = Changes {
+        arguments: vec!["sh".to_owned(), "-c".to_owned(), "id".to_owned()],
+        directory: Some("/tmp".to_owned()),
+        variables: vec!["HOME=/home/a=b".to_owned(), "NEW=".to_owned()],
+        user: Some((100, None)),
+        groups: vec![8, 9],
+        capabilities: vec!["sys_admin".to_owned(), "CAP_CHOWN".to_owned()],
+        no_new_privileges: true,
+        terminal: true,
+    };
+    assert_snapshot!(check(CONTAINER, &changes), @r#"{"terminal":true,"user":{"uid":100,"gid":0,"additionalGids":[8,9]},"args":["sh","-c","id"],"env":["PATH=/bin","EMPTY=","HOME=/home/a=b","NEW="],"cwd":"/tmp","capabilities":{"bounding":["CAP_CHOWN","CAP_SYS_ADMIN"],"effective":["CAP_CHOWN","CAP_SYS_ADMIN"],"inheritable":["CAP_KILL"],"permitted":["CAP_CHOWN","CAP_SYS_ADMIN"]},"noNewPrivileges":true}"#);
+    assert_snapshot!(check(r#"{"ociVersion": "1.0.2"}"#, &changes), @r#"{"terminal":true,"user":{"uid":100,"gid":0,"additionalGids":[8,9]},"args":["sh","-c","id"],"env":["HOME=/home/a=b","NEW="],"cwd":"/tmp","capabilities":{"bounding":["CAP_CHOWN","CAP_SYS_ADMIN"],"effective":["CAP_CHOWN","CAP_SYS_ADMIN"],"permitted":["CAP_CHOWN","CAP_SYS_ADMIN"]},"noNewPrivileges":true}"#);
+}
+
+#[test]
+fn what_cannot_be_changed_to_is_said() {
+    let variable = Changes { variables: vec!["=x".to_owned()], ..Changes::default() };
+    assert_snapshot!(check(CONTAINER, &variable), @"`=x` is no variable");
+    let capability = Changes { capabilities: vec!["FLY".to_owned()], ..Changes::default() };
+    assert!(check(CONTAINER, &capability).contains("CAP_FLY"), "{}", check(CONTAINER, &capability));
+    let label = r#"{"cwd": "/", "user": {"uid": 0, "gid": 0}, "selinuxLabel": "x"}"#;
+    assert_snapshot!(read_process(label.as_bytes()).expect_err("refused"), @"an SELinux label cannot be set");
+    assert_snapshot!(read_process(b"{").expect_err("refused"), @"the process's file is not JSON: EOF while parsing an object at line 1 column 1");
+    assert_snapshot!(read_process(b"{\"cwd\": 1}").expect_err("refused"), @"`cwd` of the process: invalid type: integer `1`, expected path string");
+}

@@ -1,0 +1,67 @@
+//! What this runtime supports, as the OCI runtime specification's features structure.
+//!
+//! Nothing is said twice: what config.json may ask for comes from the table in [`crate::config::support`], the mount
+//! options from their own. It tells what the runtime can do; what this machine can do, `jobc doctor` tells.
+
+use serde_json::{Value, json};
+
+use crate::config::mount_options;
+use crate::config::support::{PROPERTIES, Support};
+use crate::{capabilities, namespaces::Namespace};
+
+/// The architecture that a profile's names of system calls are taken for.
+const ARCHITECTURE: &str =
+    if cfg!(target_arch = "aarch64") { "SCMP_ARCH_AARCH64" } else { "SCMP_ARCH_X86_64" };
+
+/// The structure of features.md and features-linux.md, as JSON.
+pub fn features() -> Value {
+    let hooks =
+        PROPERTIES.iter().filter_map(|(property, _)| property.strip_prefix("/hooks/")).collect::<Vec<_>>();
+    let mut namespaces: Vec<String> = Namespace::ALL.iter().map(ToString::to_string).collect();
+    namespaces.sort_unstable();
+    json!({
+        "ociVersionMin": "1.0.0",
+        "ociVersionMax": "1.3.0",
+        "hooks": hooks,
+        "mountOptions": mount_options::supported().collect::<Vec<_>>(),
+        "linux": {
+            "namespaces": namespaces,
+            "capabilities": capabilities::names(u64::MAX),
+            "cgroup": {"v1": true, "v2": true, "systemd": false, "systemdUser": false, "rdma": true},
+            "seccomp": {
+                "enabled": true,
+                "actions": [
+                    "SCMP_ACT_ALLOW", "SCMP_ACT_ERRNO", "SCMP_ACT_KILL", "SCMP_ACT_KILL_PROCESS",
+                    "SCMP_ACT_KILL_THREAD", "SCMP_ACT_LOG", "SCMP_ACT_TRACE", "SCMP_ACT_TRAP"
+                ],
+                "operators": [
+                    "SCMP_CMP_EQ", "SCMP_CMP_GE", "SCMP_CMP_GT", "SCMP_CMP_LE", "SCMP_CMP_LT",
+                    "SCMP_CMP_MASKED_EQ", "SCMP_CMP_NE"
+                ],
+                "archs": [ARCHITECTURE],
+                "knownFlags": [
+                    "SECCOMP_FILTER_FLAG_LOG", "SECCOMP_FILTER_FLAG_SPEC_ALLOW", "SECCOMP_FILTER_FLAG_TSYNC",
+                    "SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV"
+                ],
+                "supportedFlags": [
+                    "SECCOMP_FILTER_FLAG_LOG", "SECCOMP_FILTER_FLAG_SPEC_ALLOW", "SECCOMP_FILTER_FLAG_TSYNC"
+                ]
+            },
+            "apparmor": {"enabled": kept("/process/apparmorProfile")},
+            "selinux": {"enabled": kept("/process/selinuxLabel")},
+            "intelRdt": {"enabled": kept("/linux/intelRdt")},
+            "mountExtensions": {"idmap": {"enabled": kept("/mounts/*/uidMappings")}},
+            "netDevices": {"enabled": kept("/linux/netDevices")}
+        },
+        "annotations": {"dev.jobc.version": env!("CARGO_PKG_VERSION")},
+        // `dev.jobc.image` chooses the root; a name that ends in a dot stands for all that begin with it.
+        "potentiallyUnsafeConfigAnnotations": ["dev.jobc."]
+    })
+}
+
+fn kept(property: &str) -> bool {
+    PROPERTIES.iter().any(|(row, support)| *row == property && matches!(support, Support::Kept(_)))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,44 @@
+use oci_spec::runtime::{Features, LinuxSeccomp};
+
+use super::*;
+use crate::config::support::schema::Schema;
+
+#[test]
+fn the_structure() {
+    insta::assert_snapshot!(serde_json::to_string_pretty(&features()).expect("JSON"));
+}
+
+#[test]
+fn it_is_what_the_specification_s_schema_and_types_say() {
+    serde_json::from_value::<Features>(features()).expect("the types of the structure");
+    let Some(schema) = Schema::published("features-schema.json") else { return };
+    assert_eq!(schema.judge(&features(), ""), [""; 0]);
+    let mut wrong = features();
+    wrong["linux"]["namespaces"][0] = json!("moon");
+    wrong["linux"]["seccomp"]["enabled"] = json!("yes");
+    wrong["linux"]["apparmour"] = json!({});
+    wrong.as_object_mut().expect("an object").remove("ociVersionMin");
+    assert_eq!(schema.judge(&wrong, "").len(), 4, "the schema is looked at");
+}
+
+/// What is listed is taken by the filter's compiler, and what is not listed is refused by it.
+#[test]
+fn the_actions_and_operators_are_those_of_the_filter() {
+    let takes = |action: &str, operator: &str| {
+        let profile = json!({"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [{
+            "names": ["getpid"], "action": action, "args": [{"index": 0, "value": 1, "valueTwo": 1, "op": operator}]
+        }]});
+        let profile: LinuxSeccomp = serde_json::from_value(profile).expect("a profile");
+        crate::seccomp::compile(&profile).is_ok()
+    };
+    let listed = |name: &str| -> Vec<String> {
+        serde_json::from_value(features()["linux"]["seccomp"][name].clone()).expect("names")
+    };
+    for action in listed("actions") {
+        assert!(takes(&action, "SCMP_CMP_EQ"), "{action}");
+    }
+    assert!(!takes("SCMP_ACT_NOTIFY", "SCMP_CMP_EQ"));
+    for operator in listed("operators") {
+        assert!(takes("SCMP_ACT_ERRNO", &operator), "{operator}");
+    }
+}

@@ -1,0 +1,115 @@
+use serde_json::{Value, json};
+
+use super::*;
+
+fn linux(users: &Value, groups: &Value) -> Linux {
+    serde_json::from_value(json!({"uidMappings": users, "gidMappings": groups})).expect("two maps")
+}
+
+/// Maps of config.json as triples of inside, outside, length, and below what they become or what is wrong.
+fn check(users: &[[u32; 3]], groups: &[[u32; 3]]) -> String {
+    let list = |triples: &[[u32; 3]]| -> Value {
+        triples
+            .iter()
+            .map(|[inside, outside, size]| json!({"containerID": inside, "hostID": outside, "size": size}))
+            .collect()
+    };
+    let said = match IdMaps::read(&linux(&list(users), &list(groups))) {
+        Ok(None) => "no maps".to_owned(),
+        Ok(Some(maps)) => format!("{:?} {:?}", maps.users.text(), maps.groups.text()),
+        Err(error) => error.to_string(),
+    };
+    format!("{users:?} {groups:?}\n  {said}\n")
+}
+
+#[test]
+fn maps_of_config_json() {
+    let one = [[0, 1000, 1]];
+    let cases = [
+        check(&[], &[]),
+        check(&one, &one),
+        check(&[[0, 1000, 1], [1, 100_000, 65536]], &one),
+        check(&one, &[]),
+        check(&[], &one),
+        check(&[[0, 1000, 0]], &one),
+        check(&one, &[[0, 4_294_967_295, 1]]),
+        check(&[[4_294_967_290, 0, 6]], &one),
+        check(&[[4_294_967_289, 0, 6]], &one),
+        check(&[[0, 1000, 10], [9, 2000, 1]], &one),
+        check(&[[0, 1000, 10], [10, 1009, 1]], &one),
+        check(&[[0, 1000, 10], [10, 1010, 1]], &one),
+    ];
+    insta::assert_snapshot!(cases.concat());
+    let many: Vec<[u32; 3]> = (0..341).map(|id| [id, id, 1]).collect();
+    assert!(check(&many[..340], &one).contains("339 339 1"));
+    assert!(check(&many, &one).contains("341 extents, where the kernel takes 340"));
+}
+
+#[test]
+fn ids_are_found_in_either_direction() {
+    let map = IdMap(vec![
+        Extent { inside: 0, outside: 1000, length: 1 },
+        Extent { inside: 1, outside: 100_000, length: 65535 },
+    ]);
+    assert_eq!(
+        [0, 1, 65535, 65536].map(|id| map.outside(id)),
+        [Some(1000), Some(100_000), Some(165_534), None]
+    );
+    assert_eq!(map.arguments(42).join(" "), "42 0 1000 1 1 100000 65535");
+}
+
+#[test]
+fn granted_ranges_stand_behind_the_user_s_own_id() {
+    let range = |first, length| subordinate::Range { first, length };
+    assert_eq!(IdMap::behind(1000, &[]).text(), "0 1000 1\n");
+    let map = IdMap::behind(1000, &[range(100_000, 65536), range(500_000, 10)]);
+    assert_eq!(map.text(), "0 1000 1\n1 100000 65536\n65537 500000 10\n");
+    let map = IdMap::behind(1000, &[range(1, u32::MAX - 5), range(u32::MAX - 4, 4)]);
+    assert_eq!(map.text(), "0 1000 1\n1 1 4294967290\n4294967291 4294967291 4\n");
+    let map = IdMap::behind(1000, &[range(2000, u32::MAX - 2000), range(5, 100), range(500, 100)]);
+    assert!(map.extents().iter().all(|extent| extent.inside.checked_add(extent.length).is_some()));
+}
+
+#[test]
+fn who_writes_the_maps() {
+    let maps = |id| IdMaps { users: IdMap::behind(id, &[]), groups: IdMap::behind(id, &[]) };
+    let writer = |maps: &IdMaps, id| maps.writer(Uid::from_raw(id), Gid::from_raw(id));
+    assert_eq!(writer(&maps(1000), 1000), Ok(Writer::Child));
+    assert_eq!(writer(&maps(1000), 0), Ok(Writer::Parent));
+    assert_eq!(writer(&maps(0), 0), Ok(Writer::Parent), "root may map itself");
+    assert_ne!(writer(&maps(1001), 1000), Ok(Writer::Child), "not its own id");
+
+    let root = IdMaps { users: IdMap::behind(1000, &[]), groups: IdMap::behind(0, &[]) };
+    let error = writer(&root, 1000).expect_err("root of the machine");
+    assert_eq!(
+        error.to_string(),
+        "config.json: /linux/gidMappings: only root can map the machine's id 0 into a container"
+    );
+}
+
+#[test]
+fn the_first_ids_are_root_s_where_there_is_one() {
+    let map = |inside| IdMap(vec![Extent { inside, outside: 1000, length: 10 }]);
+    let first = |users, groups| IdMaps { users: map(users), groups: map(groups) }.first();
+    assert_eq!(first(0, 5), (0, 5));
+    assert_eq!(first(7, 0), (7, 0));
+}
+
+#[test]
+fn a_program_that_refuses_is_quoted() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("newuidmap");
+    std::fs::write(&path, "#!/bin/sh\necho \"newuidmap: $*: not allowed\" >&2\nexit 1\n").expect("a program");
+    std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("executable");
+    let error = run(&path, &IdMap::behind(5, &[]).arguments(42), "/linux/uidMappings").expect_err("refused");
+    assert_eq!(
+        error.to_string(),
+        "config.json: /linux/uidMappings: the ids cannot be mapped: newuidmap: 42 0 5 1: not allowed"
+    );
+}
+
+#[test]
+fn this_machine_s_maps_begin_with_the_user_itself() {
+    let maps = IdMaps::rootless(54_321, 54_322).expect("maps of a user nobody granted anything");
+    assert_eq!((maps.users.text().as_str(), maps.groups.text().as_str()), ("0 54321 1\n", "0 54322 1\n"));
+}

@@ -1,0 +1,152 @@
+use std::os::fd::AsRawFd as _;
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::bundle::Bundle;
+use crate::config::Config;
+use crate::container::Options;
+use crate::machine::Machine;
+use crate::prepare::prepare;
+use crate::process::Report;
+use crate::root::Root;
+use crate::syscall::record::Record;
+
+/// Root on a kernel of today.
+const MACHINE: Machine = Machine { known: (1 << 41) - 1, held: (1 << 41) - 1, in_user_namespace: false };
+
+/// A bundle that asks for a bit of everything; `change` is laid over it.
+fn bundle(change: &Value) -> Bundle {
+    let mut config = json!({
+        "ociVersion": "1.1.0",
+        "root": {"path": "rootfs", "readonly": true},
+        "hostname": "train-0",
+        "process": {
+            "args": ["true"], "cwd": "/work", "env": ["PATH=/bin:/usr/bin"], "noNewPrivileges": true,
+            "user": {"uid": 1000, "gid": 100, "additionalGids": [44]},
+            "rlimits": [{"type": "RLIMIT_NOFILE", "soft": 1024, "hard": 4096}],
+            "capabilities": {"bounding": ["CAP_KILL"], "effective": ["CAP_KILL"], "permitted": ["CAP_KILL"]}
+        },
+        "mounts": [
+            {"destination": "/proc", "type": "proc", "source": "proc"},
+            {"destination": "/dev", "type": "tmpfs", "source": "tmpfs", "options": ["nosuid", "size=65536k"]},
+            {"destination": "/data", "type": "bind", "source": "/srv/data", "options": ["rbind", "ro", "nodev"]}
+        ],
+        "linux": {
+            "namespaces": [{"type": "pid"}, {"type": "mount"}, {"type": "uts"}, {"type": "ipc"}, {"type": "network"}, {"type": "cgroup"}],
+            "maskedPaths": ["/proc/kcore", "/proc/acpi", "/proc/scsi"],
+            "readonlyPaths": ["/proc/sys"],
+            "sysctl": {"net.core.somaxconn": "256"}
+        }
+    });
+    merge(&mut config, change);
+    let text = config.to_string().into_bytes();
+    let config = Config::read(&text).unwrap();
+    // CHECK
+    Bundle { dir: "/bundle".into(), config, text }
+}
+
+/// Lays one value over another: objects member by member, anything else as a whole.
+fn merge(base: &mut Value, change: &Value) {
+    match (base, change) {
+        (Value::Object(base), Value::Object(change)) => {
+            for (key, value) in change {
+                merge(base.entry(key).or_insert(Value::Null), value);
+            }
+        }
+        (base, change) => *base = change.clone(),
+    }
+}
+
+fn steps(change: &Value) -> Vec<Step> {
+    let root = Root::Folder("/bundle/rootfs".into());
+    prepare(&bundle(change), &root, &mut Options::default(), &MACHINE, None).unwrap().steps
+}
+
+fn machine() -> Record {
+    Record::default().file("kcore").missing("scsi").missing("data")
+}
+
+/// Carries the steps out on a double of the kernel.
+fn carry_out(steps: &[Step], kernel: &Record) -> Result<(), Errno> {
+    let report = Report::new();
+    let mut child = Child::new(kernel, &report, false);
+    steps.iter().try_for_each(|step| step.operation.carry_out(&mut child))
+}
+
+/// Shows the steps, each with its place and the calls it makes.
+fn check(name: &str, change: &Value) {
+    let steps = steps(change);
+    let kernel = machine();
+    let report = Report::new();
+    let mut child = Child::new(&kernel, &report, false);
+    let mut shown = format!("{change}\n\n");
+    for step in &steps {
+        let before = kernel.lines().len();
+        step.operation.carry_out(&mut child).unwrap();
+        shown.push_str(&format!("{}", step.operation));
+        if let Some(place) = &step.place {
+            shown.push_str(&format!("  <- {place}"));
+        }
+        shown.push('\n');
+        for line in &kernel.lines()[before..] {
+            shown.push_str(&format!("    {line}\n"));
+        }
+    }
+    insta::assert_snapshot!(name, shown);
+}
+
+#[test]
+fn a_start_is_a_list_of_steps() {
+    check("a_start", &json!({}));
+}
+
+#[test]
+fn a_terminal_is_opened_in_the_containers_own_devpts() {
+    let (socket, _other) = std::os::unix::net::UnixStream::pair().unwrap();
+    let change = json!({"process": {"terminal": true, "consoleSize": {"height": 24, "width": 80}}});
+    let mut options = Options { console: Some(socket.into()), ..Options::default() };
+    let root = Root::Folder("/bundle/rootfs".into());
+    let prepared = prepare(&bundle(&change), &root, &mut options, &MACHINE, None).unwrap();
+    let kernel = machine();
+    carry_out(&prepared.steps, &kernel).unwrap();
+    let lines = kernel.lines();
+    let from = lines.iter().position(|line| line.starts_with("open") && line.contains("pts/ptmx")).unwrap();
+    let to = lines.iter().position(|line| line.starts_with("dup_to") && line.ends_with("2)")).unwrap();
+    let socket = format!("({}, ", prepared.descriptors[0].as_raw_fd());
+    let shown: Vec<String> = lines[from..=to].iter().map(|line| line.replace(&socket, "(SOCKET, ")).collect();
+    insta::assert_snapshot!("a_terminal", shown.join("\n"));
+}
+
+/// No step goes on after a call that failed: whatever the kernel refuses ends the start.
+#[test]
+fn any_refused_call_ends_the_start() {
+    let steps = steps(&json!({}));
+    let whole = machine();
+    carry_out(&steps, &whole).unwrap();
+    let counted =
+        whole.lines().iter().filter(|line| !line.starts_with("close(") && !line.starts_with("umask")).count();
+    assert!(counted > 100, "{counted} calls");
+    for call in 0..counted {
+        let kernel = machine().failing(call, Errno::IO);
+        let refused = carry_out(&steps, &kernel);
+        assert_eq!(refused, Err(Errno::IO), "call {call}: {:?}", kernel.lines().last());
+    }
+}
+
+/// A path to hide that is not there is no reason to stop; any other trouble with it is.
+#[test]
+fn only_a_missing_path_needs_no_hiding() {
+    let steps = steps(&json!({}));
+    let whole = machine();
+    carry_out(&steps, &whole).unwrap();
+    let lines = whole.lines();
+    let counted: Vec<&String> =
+        lines.iter().filter(|line| !line.starts_with("close(") && !line.starts_with("umask")).collect();
+    let kcore = counted.iter().position(|line| line.contains("\"kcore\"")).unwrap();
+    for (errno, expected) in
+        [(Errno::NOENT, Ok(())), (Errno::NOTDIR, Ok(())), (Errno::ACCESS, Err(Errno::ACCESS))]
+    {
+        assert_eq!(carry_out(&steps, &machine().failing(kcore, errno)), expected);
+    }
+}

@@ -1,0 +1,196 @@
+//! Turns a bundle into a list of operations, with every string and descriptor ready.
+//!
+//! The order is the kernel's: who one is (user namespace, ids), where one is counted (control groups), what one sees
+//! (namespaces, mounts, devices), then what one may do (limits, capabilities, filter), and last the program. Nothing is
+//! decided here that config.json decides.
+
+mod files;
+mod identity;
+pub mod join;
+mod program;
+mod rights;
+
+use std::ffi::CString;
+
+pub use join::prepare_further;
+
+use crate::bundle::Bundle;
+use crate::cgroup::{self, Layout};
+use crate::container::Options;
+use crate::error::{Error, Kind, Result};
+use crate::hooks::inside::{HookInside, StateText};
+use crate::id_map::IdMaps;
+use crate::machine::Machine;
+use crate::namespaces::Join;
+use crate::operation::{Operation, Step};
+use crate::root::Root;
+use crate::seccomp::Program as Filter;
+
+/// A container that could be started: its steps, and what its parent has to do.
+#[derive(Debug)]
+pub struct Prepared {
+    /// The new process's steps, in order.
+    pub steps: Vec<Step>,
+    /// The new namespaces that clone3(2) makes, as `CLONE_NEW*` bits.
+    pub namespaces: u32,
+    /// Namespaces that must be joined before the process is made.
+    pub joined_before: Vec<Join>,
+    /// Id maps that newuidmap and newgidmap, or this process, must write for the new one.
+    pub id_maps: Option<IdMaps>,
+    /// Whether the parent runs hooks before the root is entered.
+    pub hooks: bool,
+    /// Whether this process forbids others to look into it before the new one is made, rather than as a step.
+    pub hidden: bool,
+    /// Whether the container is in a user namespace of its own.
+    pub in_user_namespace: bool,
+    /// What is executed.
+    pub program: Program,
+    /// Descriptors that steps name.
+    pub descriptors: Vec<std::os::fd::OwnedFd>,
+    /// Where the program's failure goes; to who makes the process unless given.
+    pub report: Option<std::os::fd::OwnedFd>,
+    /// What a person should know of it, a line each: nothing is refused, and something is not as it was written.
+    pub said: Vec<String>,
+}
+
+/// Where control groups are, and which the container gets.
+#[derive(Clone, Copy, Debug)]
+pub struct ControlGroups<'a> {
+    /// The machine's.
+    pub layout: &'a Layout,
+    /// The container's.
+    pub plan: &'a cgroup::Plan,
+}
+
+/// The user's program, before its trampoline is made.
+#[derive(Debug)]
+pub struct Program {
+    /// The paths that are tried, in order.
+    pub candidates: Vec<CString>,
+    /// The arguments.
+    pub arguments: Vec<CString>,
+    /// The environment.
+    pub environment: Vec<CString>,
+    /// The filter that the trampoline loads; nothing where there is none, or it is a step.
+    pub filter: Option<Filter>,
+}
+
+/// The steps while they are listed.
+#[derive(Debug, Default)]
+struct Steps {
+    list: Vec<Step>,
+    /// What a person should know of them.
+    said: Vec<String>,
+}
+
+impl Steps {
+    /// A step that is always made.
+    fn always(&mut self, operation: Operation) {
+        self.list.push(Step { operation, place: None });
+    }
+
+    /// What a person should know, though nothing is refused.
+    fn say(&mut self, text: String) {
+        self.said.push(text);
+    }
+
+    /// A step that a field of config.json asks for.
+    fn at(&mut self, place: impl Into<String>, operation: Operation) {
+        self.list.push(Step { operation, place: Some(place.into()) });
+    }
+}
+
+/// Lists the steps from a bundle to its running program.
+///
+/// `groups` are where the container's control groups will be; nothing where it gets none.
+///
+/// # Errors
+///
+/// What cannot be kept, at its place in config.json. Nothing is changed on the machine.
+pub fn prepare(
+    bundle: &Bundle,
+    root: &Root,
+    options: &mut Options,
+    machine: &Machine,
+    groups: Option<&ControlGroups<'_>>,
+) -> Result<Prepared> {
+    let spec = &bundle.config.spec;
+    let process = spec.process().as_ref().ok_or_else(|| {
+        Error::new(Kind::Config, "there is no `process`, so there is nothing to start").at("/process")
+    })?;
+    let mut steps = Steps::default();
+    steps.always(Operation::EndWithParent(true));
+    steps.always(Operation::SetUmask(0));
+    let identity = identity::list(&mut steps, spec, options, machine)?;
+    files::list(&mut steps, bundle, root, options, groups, &identity)?;
+    let filter = rights::list(&mut steps, spec, process, &identity, machine)?;
+    let program = program::of(process, filter)?;
+    if options.end_with_parent {
+        // A change of the user forgets it (prctl(2), PR_SET_PDEATHSIG).
+        steps.always(Operation::EndWithParent(true));
+    } else {
+        steps.always(Operation::EndWithParent(false));
+    }
+    // Before a hold: what other processes of a gang are told by the end of a pipe must not stay open in this one.
+    let first = 3 + i32::try_from(options.preserve_fds).unwrap_or(i32::MAX - 3);
+    steps.always(Operation::CloseFrom { first, except: Vec::new() });
+    if let Some(hold) = &options.hold {
+        steps.always(Operation::Hold(std::os::fd::AsRawFd::as_raw_fd(hold)));
+    }
+    list_hooks(&mut steps, bundle, options, "startContainer")?;
+    steps.always(Operation::DefaultSignals);
+    let mut descriptors = identity.descriptors;
+    descriptors.extend(options.hold.take());
+    descriptors.extend(options.console.take());
+    Ok(Prepared {
+        steps: steps.list,
+        namespaces: identity.new,
+        joined_before: identity.joined_before,
+        id_maps: identity.id_maps,
+        hooks: parent_hooks(spec),
+        hidden: false,
+        in_user_namespace: identity.in_user_namespace,
+        program,
+        descriptors,
+        report: options.report.take(),
+        said: steps.said,
+    })
+}
+
+/// Whether there are hooks that the parent runs between the mounts and the entering of the root.
+fn parent_hooks(spec: &oci_spec::runtime::Spec) -> bool {
+    spec.hooks().as_ref().is_some_and(|hooks| {
+        #[allow(deprecated)]
+        let prestart = hooks.prestart();
+        [prestart, hooks.create_runtime()]
+            .into_iter()
+            .any(|stage| stage.as_ref().is_some_and(|list| !list.is_empty()))
+    })
+}
+
+/// Lists the hooks of a stage that run inside the container's namespaces.
+fn list_hooks(steps: &mut Steps, bundle: &Bundle, options: &Options, stage: &'static str) -> Result<()> {
+    let Some(hooks) = bundle.config.spec.hooks() else { return Ok(()) };
+    let (list, status) = if stage == "createContainer" {
+        (hooks.create_container(), "creating")
+    } else {
+        (hooks.start_container(), "created")
+    };
+    let spec = &bundle.config.spec;
+    let annotations =
+        serde_json::json!(spec.annotations().iter().flatten().collect::<std::collections::BTreeMap<_, _>>());
+    let state = StateText::new(spec.version(), &options.id, status, &bundle.dir, &annotations);
+    for (index, hook) in list.iter().flatten().enumerate() {
+        let place = format!("/hooks/{stage}/{index}");
+        let inside = HookInside::new(stage, hook, &state).map_err(|error| error.at(&place))?;
+        steps.at(place, Operation::Hook(inside));
+    }
+    Ok(())
+}
+
+/// A C string from config.json, which must not hold a NUL byte.
+fn c_string(text: impl Into<Vec<u8>>, place: &str) -> Result<CString> {
+    CString::new(text).map_err(|_| {
+        Error::new(Kind::Config, "a NUL byte cannot stand here").at(place).help("remove `\\u0000`")
+    })
+}

@@ -1,0 +1,45 @@
+//! The program itself: where it is looked for, its arguments, its environment.
+
+use std::ffi::CString;
+
+use oci_spec::runtime::Process;
+
+use super::{Program, c_string};
+use crate::error::{Error, Kind, Result};
+use crate::seccomp::Program as Filter;
+
+/// Where programs are looked for when the environment says nothing, as execvp(3) has it.
+const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+pub(super) fn of(process: &Process, filter: Option<Filter>) -> Result<Program> {
+    let texts = |list: &Option<Vec<String>>, place: &str| -> Result<Vec<CString>> {
+        list.iter()
+            .flatten()
+            .enumerate()
+            .map(|(index, text)| c_string(text.as_str(), &format!("{place}/{index}")))
+            .collect()
+    };
+    let arguments = texts(process.args(), "/process/args")?;
+    let environment = texts(process.env(), "/process/env")?;
+    let name = arguments.first().filter(|name| !name.is_empty()).ok_or_else(|| {
+        Error::new(Kind::Config, "there is no program to start")
+            .at("/process/args")
+            .help("write `args: [\"/bin/sh\"]`, for example")
+    })?;
+    Ok(Program { candidates: candidates(name, &environment)?, arguments, environment, filter })
+}
+
+/// The paths a name may stand for: itself where it has a slash, else one for each folder of `PATH`.
+fn candidates(name: &CString, environment: &[CString]) -> Result<Vec<CString>> {
+    if name.as_bytes().contains(&b'/') {
+        return Ok(vec![name.clone()]);
+    }
+    let path = environment.iter().rev().find_map(|variable| variable.as_bytes().strip_prefix(b"PATH="));
+    path.unwrap_or(PATH.as_bytes())
+        .split(|&byte| byte == b':')
+        .map(|folder| {
+            let folder = if folder.is_empty() { &b"."[..] } else { folder };
+            c_string([folder, b"/", name.as_bytes()].concat(), "/process/args/0")
+        })
+        .collect()
+}

@@ -1,0 +1,99 @@
+//! What the process may do: limits, scheduling, user, capabilities, filter.
+
+use oci_spec::runtime::{Process, Spec};
+
+use super::identity::Identity;
+use super::{Steps, c_string};
+use crate::capabilities::Sets;
+use crate::config::scheduling;
+use crate::error::{Error, Kind, Result};
+use crate::machine::Machine;
+use crate::operation::Operation;
+use crate::privileges::SetCapabilities;
+use crate::rlimits::Limit;
+use crate::seccomp::{self, Program as Filter};
+use crate::syscall::CapabilityBits;
+
+/// The mask of new files' modes where config.json says none, as in a login shell.
+const UMASK: u32 = 0o022;
+
+/// Lists the steps; returns the filter where the trampoline is to load it.
+pub(super) fn list(
+    steps: &mut Steps,
+    spec: &Spec,
+    process: &Process,
+    identity: &Identity,
+    machine: &Machine,
+) -> Result<Option<Filter>> {
+    for (index, limit) in
+        crate::rlimits::of(process.rlimits().as_deref().unwrap_or_default())?.into_iter().enumerate()
+    {
+        let Limit { name, resource, soft, hard } = limit;
+        steps.at(format!("/process/rlimits/{index}"), Operation::SetLimit { name, resource, soft, hard });
+    }
+    if let Some(priority) = process.io_priority() {
+        steps.at("/process/ioPriority", Operation::SetIoPriority(scheduling::io_priority(*priority)?));
+    }
+    if let Some(scheduler) = process.scheduler() {
+        steps.at("/process/scheduler", Operation::SetScheduler(scheduling::scheduler(scheduler)?));
+    }
+    let linux = spec.linux().as_ref();
+    if let Some(personality) = linux.and_then(|linux| linux.personality().as_ref()) {
+        steps.at("/linux/personality", Operation::SetPersonality(scheduling::personality(personality)?));
+    }
+    let mut filter = linux.and_then(|linux| linux.seccomp().as_ref()).map(seccomp::compile).transpose()?;
+    if let Some(program) = filter.as_ref().filter(|program| !program.unknown.is_empty()) {
+        let names = program.unknown.join("`, `");
+        steps.say(format!("/linux/seccomp: this machine's kernel interface has no system call `{names}`"));
+    }
+    let no_new_privileges = process.no_new_privileges().unwrap_or(false);
+    if !no_new_privileges && let Some(program) = filter.take() {
+        // Without the promise only CAP_SYS_ADMIN may load a filter, and the program may not have it.
+        steps.at("/linux/seccomp", Operation::LoadFilter(program));
+    }
+    let asked = process.capabilities().as_ref().map(Sets::of).transpose()?.unwrap_or_default();
+    // In a user namespace of its own a process holds every capability; elsewhere it passes on what it has.
+    let held = if identity.own_users { u64::MAX } else { machine.held };
+    let sets = asked.within(held);
+    if sets != asked {
+        let names = asked.beyond(held).join("`, `");
+        steps.say(format!("`{names}` cannot be given: this process does not have it itself"));
+    }
+    if sets.idle() != 0 {
+        let names = crate::capabilities::names(sets.idle()).join("`, `");
+        steps
+            .say(format!("/process/capabilities/ambient: `{names}` has no effect without being inheritable"));
+    }
+    let dropped: Vec<u32> = (0..64).filter(|bit| machine.known & !sets.bounding & (1 << bit) != 0).collect();
+    steps.at("/process/capabilities/bounding", Operation::DropBounding(dropped));
+    if no_new_privileges {
+        steps.at("/process/noNewPrivileges", Operation::NoNewPrivileges);
+    }
+    let user = process.user();
+    let groups = user.additional_gids().clone().unwrap_or_default();
+    if identity.groups_denied && !groups.is_empty() {
+        return Err(Error::new(
+            Kind::Unenforceable,
+            "further groups cannot be set by a user who maps one id only",
+        )
+        .at("/process/user/additionalGids")
+        .help("have the administrator give you a range in /etc/subgid, or remove the groups"));
+    }
+    let groups = if identity.groups_denied { None } else { Some(groups) };
+    steps.at("/process/user", Operation::BecomeUser { uid: user.uid(), gid: user.gid(), groups });
+    steps.at(
+        "/process/capabilities",
+        Operation::SetCapabilities(SetCapabilities {
+            bits: CapabilityBits {
+                effective: sets.effective,
+                permitted: sets.permitted,
+                inheritable: sets.inheritable,
+            },
+            ambient: (0..64).filter(|bit| sets.ambient & !sets.idle() & (1 << bit) != 0).collect(),
+        }),
+    );
+    steps.at("/process/user/umask", Operation::SetUmask(user.umask().unwrap_or(UMASK)));
+    let directory = c_string(process.cwd().as_os_str().as_encoded_bytes(), "/process/cwd")?;
+    steps.at("/process/cwd", Operation::ChangeDirectory(directory));
+    Ok(filter)
+}

@@ -1,0 +1,74 @@
+//! A hook's process, made by the container's first process inside its namespaces.
+
+use std::ffi::c_void;
+use std::os::fd::{AsFd as _, FromRawFd as _, OwnedFd};
+
+use linux_raw_sys::general::{self, clone_args};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::process::{Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid};
+
+use super::exit;
+use crate::hooks::inside::HookInside;
+use crate::syscall::linux::Linux;
+use crate::syscall::{Fd, Kernel as _, raw};
+
+/// Executes a hook in a process of its own and waits for its end; called in the container's first process.
+pub(crate) fn run_hook(hook: &HookInside) -> std::result::Result<u32, Errno> {
+    let pidfd: i32 = -1;
+    let flags = general::CLONE_VM | general::CLONE_PIDFD;
+    let arguments = clone_args {
+        flags: u64::from(flags) | general::CLONE_CLEAR_SIGHAND,
+        pidfd: std::ptr::from_ref(&pidfd) as u64,
+        child_tid: 0,
+        parent_tid: 0,
+        exit_signal: general::SIGCHLD.into(),
+        stack: hook.stack.base as u64,
+        stack_size: hook.stack.size as u64,
+        tls: 0,
+        set_tid: 0,
+        set_tid_size: 0,
+        cgroup: 0,
+    };
+    // SAFETY: the hook, its stack with it, stays until this process has left the memory; it waits for the hook here.
+    unsafe { raw::clone3(&raw const arguments, become_hook, std::ptr::from_ref(hook).cast_mut().cast()) }?;
+    // The kernel wrote the number behind the compiler's back.
+    // SAFETY: a valid reference to an i32 on this stack.
+    let pidfd = unsafe { std::ptr::from_ref(&pidfd).read_volatile() };
+    // SAFETY: the kernel has just made this descriptor for us.
+    let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
+    let wait = Timespec {
+        tv_sec: i64::from(hook.time_out / 1000),
+        tv_nsec: i64::from(hook.time_out % 1000) * 1_000_000,
+    };
+    let ready = rustix::io::retry_on_intr(|| poll(&mut [PollFd::new(&pidfd, PollFlags::IN)], Some(&wait)));
+    let in_time = ready != Ok(0);
+    if !in_time {
+        let _ = pidfd_send_signal(&pidfd, Signal::KILL);
+    }
+    let status = rustix::io::retry_on_intr(|| waitid(WaitId::PidFd(pidfd.as_fd()), WaitIdOptions::EXITED))?;
+    if !in_time {
+        return Err(Errno::TIMEDOUT);
+    }
+    Ok(status.map_or(125, |status| match (status.exit_status(), status.terminating_signal()) {
+        (Some(code), _) => code.unsigned_abs(),
+        (None, signal) => 128 + signal.unwrap_or_default().unsigned_abs(),
+    }))
+}
+
+/// In a hook's process: takes the state as standard input and becomes the hook.
+extern "C" fn become_hook(data: *mut c_void) -> ! {
+    // SAFETY: `data` is the hook that `run_hook` was given; who runs it waits.
+    let hook = unsafe { &*data.cast::<HookInside>() };
+    let ready = Linux
+        .dup_to(hook.state(), 0)
+        .and_then(|()| Linux.close_range(3, Fd::MAX))
+        .and_then(|()| Linux.default_signals());
+    if ready.is_ok() {
+        let arguments =
+            [hook.path.as_ptr() as usize, hook.arguments.address(), hook.environment.address(), 0, 0, 0];
+        // SAFETY: a C string and two arrays that end with a null pointer, all of the hook.
+        let _ = unsafe { raw::syscall(general::__NR_execve, arguments) };
+    }
+    exit(127)
+}

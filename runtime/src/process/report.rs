@@ -1,0 +1,137 @@
+//! What parent and child tell each other through the memory that they share.
+
+use std::fmt;
+use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
+
+use rustix::io::Errno;
+use rustix::thread::futex;
+
+use crate::syscall::{Fd, Kernel};
+
+/// Where the new process waits for its parent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gate {
+    /// The parent writes the id maps, by newuidmap and newgidmap.
+    IdMaps,
+    /// The parent runs the hooks that belong before the root is entered, in its own namespaces.
+    Hooks,
+}
+
+impl fmt::Display for Gate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::IdMaps => "map users and groups",
+            Self::Hooks => "run the hooks of its side",
+        })
+    }
+}
+
+/// What parent and child tell each other through the memory that they share.
+#[derive(Debug)]
+pub struct Report {
+    /// Where the child is: [`GONE`] once it has left the shared memory, by `execve` or by its end. A futex.
+    pub(super) state: AtomicU32,
+    /// How many gates the parent has opened, or [`NEVER`]. A futex.
+    pub(super) opened: AtomicU32,
+    /// Which step the child is at.
+    pub(super) step: AtomicU32,
+    /// Why that step failed.
+    pub(super) errno: AtomicI32,
+    /// What else there is to say of it: a hook's exit code.
+    pub(super) detail: AtomicU32,
+    /// The process id, as the parent sees it, where another process made the child for it.
+    pub(super) pid: AtomicU32,
+    /// The pidfd that goes with it.
+    pub(super) pidfd: AtomicI32,
+}
+
+pub(super) const GONE: u32 = 0;
+pub(super) const RUNNING: u32 = 1;
+pub(super) const HELD: u32 = 2;
+pub(super) const AT_IDS: u32 = 3;
+pub(super) const AT_HOOKS: u32 = 4;
+
+pub(super) const NEVER: u32 = u32::MAX;
+
+impl Report {
+    /// A report of a process that has not begun.
+    pub fn new() -> Self {
+        Self {
+            state: AtomicU32::new(RUNNING),
+            opened: AtomicU32::new(0),
+            step: AtomicU32::new(0),
+            errno: AtomicI32::new(0),
+            detail: AtomicU32::new(0),
+            pid: AtomicU32::new(0),
+            pidfd: AtomicI32::new(-1),
+        }
+    }
+
+    /// In the child: waits until the parent has opened one more gate.
+    pub fn wait_at(&self, gate: Gate) -> std::result::Result<(), Errno> {
+        let before = self.opened.load(Ordering::Acquire);
+        self.tell(if gate == Gate::IdMaps { AT_IDS } else { AT_HOOKS });
+        loop {
+            match self.opened.load(Ordering::Acquire) {
+                NEVER => return Err(Errno::CANCELED),
+                now if now != before => {
+                    self.state.store(RUNNING, Ordering::Release);
+                    return Ok(());
+                }
+                now => wait(&self.opened, now),
+            }
+        }
+    }
+
+    /// In the child: waits for a byte on a descriptor; its end without one ends the child.
+    pub fn hold<K: Kernel>(&self, kernel: &K, fd: Fd) -> std::result::Result<(), Errno> {
+        self.tell(HELD);
+        let read = kernel.read(fd, &mut [0])?;
+        self.state.store(RUNNING, Ordering::Release);
+        if read == 1 { Ok(()) } else { Err(Errno::CANCELED) }
+    }
+
+    /// In the child: says more of what is about to fail.
+    pub fn add_detail(&self, detail: u32) {
+        self.detail.store(detail, Ordering::Release);
+    }
+
+    fn tell(&self, state: u32) {
+        self.state.store(state, Ordering::Release);
+        let _ = futex::wake(&self.state, futex::Flags::empty(), u32::MAX >> 1);
+    }
+
+    /// In the parent: opens the gate, or says that it will never open.
+    pub(super) fn open(&self, gate: bool) {
+        // The parent goes on only when the child has left its gate.
+        self.state.store(RUNNING, Ordering::Release);
+        if gate {
+            self.opened.fetch_add(1, Ordering::AcqRel);
+        } else {
+            self.opened.store(NEVER, Ordering::Release);
+        }
+        let _ = futex::wake(&self.opened, futex::Flags::empty(), u32::MAX >> 1);
+    }
+
+    /// In the parent: waits until the child is somewhere else than running.
+    pub(super) fn wait(&self) -> u32 {
+        loop {
+            match self.state.load(Ordering::Acquire) {
+                RUNNING => wait(&self.state, RUNNING),
+                state => return state,
+            }
+        }
+    }
+}
+
+impl Default for Report {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Sleeps while a futex has a value; comes back early for any reason.
+pub(super) fn wait(futex: &AtomicU32, value: u32) {
+    // Not the private kind: the kernel wakes who waits for a child's end by the shared one (set_tid_address(2)).
+    let _ = futex::wait(futex, futex::Flags::empty(), value, None);
+}

@@ -1,0 +1,150 @@
+//! The machine's own files as a root: read-only under an overlay, for a container that needs no image.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::ffi::OsStringExt as _;
+use std::path::{Path, PathBuf};
+
+use super::Root;
+use crate::bundle::{Bundle, because};
+use crate::error::{Error, Kind, Result};
+
+/// An overlay over `/`. Its writable layer is as large as the annotation `dev.jobc.disk` says.
+pub(super) fn overlay(bundle: &Bundle, state_dir: &Path) -> Result<Root> {
+    let upper_size = bundle.annotation("dev.jobc.disk").map(size).transpose()?;
+    let on = state_dir.join("root");
+    match fs::create_dir(&on) {
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+            let message = format!("cannot make `{}`: {}", on.display(), because(&error));
+            return Err(Error::new(Kind::Machine, message));
+        }
+        _ => {}
+    }
+    let table = fs::read("/proc/self/mountinfo")
+        .map_err(|error| Error::new(Kind::Machine, format!("cannot list the mounts: {}", because(&error))))?;
+    // One that cannot be looked at, such as another user's FUSE mount, cannot be shown either.
+    let binds = mounts(&table).into_iter().filter(|path| fs::symlink_metadata(path).is_ok()).collect();
+    Ok(Root::Overlay { lower: PathBuf::from("/"), upper_size, on, binds })
+}
+
+fn size(text: &str) -> Result<u64> {
+    text.parse().ok().filter(|bytes| *bytes > 0).ok_or_else(|| {
+        Error::new(Kind::Config, format!("`{text}` is not a number of bytes"))
+            .at("/annotations/dev.jobc.disk")
+            .help("write a decimal number above 0")
+    })
+}
+
+/// File systems that are a view of the kernel or of this boot, not files of the machine.
+const NOT_FILES: [&str; 24] = [
+    "autofs",
+    "binfmt_misc",
+    "bpf",
+    "cgroup",
+    "cgroup2",
+    "configfs",
+    "debugfs",
+    "devpts",
+    "devtmpfs",
+    "efivarfs",
+    "fusectl",
+    "hugetlbfs",
+    "mqueue",
+    "nsfs",
+    "proc",
+    "pstore",
+    "ramfs",
+    "resctrl",
+    "rpc_pipefs",
+    "securityfs",
+    "selinuxfs",
+    "sysfs",
+    "tmpfs",
+    "tracefs",
+];
+
+/// Folders below which mounts belong to the kernel, to this boot, or to other containers.
+const NOT_SHOWN: [&str; 8] = [
+    "/dev",
+    "/proc",
+    "/run",
+    "/sys",
+    "/var/lib/containerd",
+    "/var/lib/containers",
+    "/var/lib/docker",
+    "/var/lib/kubelet",
+];
+
+/// The mounts below `/` that hold files of the machine, outer ones first, from /proc/PID/mountinfo (proc_pid_mountinfo(5)).
+fn mounts(table: &[u8]) -> Vec<PathBuf> {
+    let mut found = BTreeSet::new();
+    for line in table.split(|&byte| byte == b'\n') {
+        let mut fields = line.split(|&byte| byte == b' ');
+        let (Some(place), Some(kind)) = (fields.nth(4), fields.skip_while(|field| *field != b"-").nth(1))
+        else {
+            continue;
+        };
+        let place = unescaped(place);
+        let hidden = NOT_SHOWN.iter().any(|folder| place.starts_with(folder));
+        if place != Path::new("/") && !hidden && !NOT_FILES.iter().any(|name| name.as_bytes() == kind) {
+            found.insert(place);
+        }
+    }
+    found.into_iter().collect()
+}
+
+/// A path in which a space, a tab, a line's end and a backslash stand as octal numbers.
+fn unescaped(field: &[u8]) -> PathBuf {
+    let mut bytes = Vec::with_capacity(field.len());
+    let mut rest = field;
+    while let Some((&first, behind)) = rest.split_first() {
+        let code =
+            behind.get(..3).filter(|_| first == b'\\').and_then(|digits| std::str::from_utf8(digits).ok());
+        if let Some(byte) = code.and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
+            bytes.push(byte);
+            rest = &behind[3..];
+        } else {
+            bytes.push(first);
+            rest = behind;
+        }
+    }
+    PathBuf::from(std::ffi::OsString::from_vec(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mounts_with_files_of_the_machine() {
+        let table = b"\
+21 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
+22 21 0:20 / /proc rw - proc proc rw
+23 21 0:21 / /dev rw master:2 - devtmpfs udev rw
+24 23 8:5 / /dev/keep rw - ext4 /dev/sda5 rw
+25 21 8:2 / /home rw,relatime - ext4 /dev/sda2 rw
+26 25 0:40 / /home/ann/my\\040files\\134 rw - fuse.sshfs far:/ rw
+27 21 8:3 / /home-old rw - xfs /dev/sda3 rw
+28 21 0:41 / /tmp rw - tmpfs tmpfs rw
+29 21 0:42 / /var/lib/docker/overlay2/x/merged rw - overlay overlay rw
+30 21 0:43 / /usr rw - overlay sysext ro
+31 21 0:4 net:[1] /run/netns/x rw - nsfs nsfs rw
+32 21 8:1 /etc/resolv /etc/resolv.conf rw - ext4 /dev/sda1 rw
+33 21 0:44 / /proceedings rw - nfs4 server:/ rw
+34 21 8:2 / /home rw,relatime - ext4 /dev/sda2 rw
+broken line
+";
+        let found: Vec<String> = mounts(table).iter().map(|path| path.display().to_string()).collect();
+        let expected =
+            ["/etc/resolv.conf", "/home", "/home/ann/my files\\", "/home-old", "/proceedings", "/usr"];
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn the_size_of_the_writable_layer() {
+        assert_eq!(size("1048576"), Ok(1_048_576));
+        for wrong in ["", "0", "-1", "1G", "99999999999999999999"] {
+            assert!(size(wrong).is_err(), "{wrong}");
+        }
+    }
+}

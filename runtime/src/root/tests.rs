@@ -1,0 +1,77 @@
+use serde_json::json;
+
+use super::*;
+
+/// A bundle with files beside its config.json, and what its root is, by a choice; `DIR` is the bundle's folder.
+fn check(image: Option<&str>, path: &str, files: &[&str], choice: Option<&str>) -> String {
+    let folder = tempfile::tempdir().expect("a folder");
+    let dir = fs::canonicalize(folder.path()).expect("a path");
+    let state = dir.join("state");
+    fs::create_dir(&state).expect("a folder");
+    for file in files {
+        let path = dir.join(file);
+        fs::create_dir_all(path.parent().expect("a parent")).expect("a folder");
+        if file.ends_with('/') {
+            fs::create_dir_all(path).expect("a folder");
+        } else {
+            // The end mark alone: an archive of nothing.
+            fs::write(path, [0; 1024]).expect("a file");
+        }
+    }
+    let mut config = json!({"ociVersion": "1.1.0", "root": {"path": path}, "annotations": {}});
+    if let Some(image) = image {
+        config["annotations"]["dev.jobc.image"] = json!(image);
+        config["annotations"]["dev.jobc.disk"] = json!("1048576");
+    }
+    fs::write(dir.join("config.json"), config.to_string()).expect("a configuration");
+    let bundle = Bundle::open(&dir).expect("a bundle");
+    let chosen = choice.map(|choice| choice.replace("DIR", &dir.display().to_string()));
+    let said = match Root::of(&bundle, chosen.as_deref(), &state) {
+        Ok(Root::Overlay { lower, upper_size, on, .. }) => {
+            assert!(fs::read_dir(&on).expect("a folder").next().is_none(), "nothing else is there");
+            format!("{} under {upper_size:?} on {}", lower.display(), on.display())
+        }
+        Ok(Root::Folder(path)) => {
+            assert!(path.is_dir());
+            path.display().to_string()
+        }
+        Err(error) => {
+            error.to_string() + &error.help.iter().map(|help| format!("\n    {help}")).collect::<String>()
+        }
+    };
+    let said = said.replace(&dir.display().to_string(), "DIR");
+    format!("image {image:?}, path `{path}`, files {files:?}, choice {choice:?}\n  {said}\n")
+}
+
+#[test]
+fn where_the_root_comes_from() {
+    let cases = [
+        check(None, "rootfs", &["rootfs/"], None),
+        check(Some("host"), "rootfs", &["rootfs/", "rootfs.tar"], None),
+        check(None, "rootfs", &["rootfs.tar"], None),
+        check(None, "rootfs", &["rootfs.tgz"], None),
+        check(None, "image.tar", &["image.tar"], None),
+        check(Some("host"), "rootfs", &[], None),
+        check(Some("python:3.12"), "rootfs", &[], None),
+        check(None, "rootfs", &[], None),
+        check(None, "", &[], None),
+        check(None, "rootfs", &["rootfs/"], Some("host")),
+        check(None, "rootfs", &["rootfs/", "other/"], Some("DIR/other")),
+        check(None, "rootfs", &["rootfs/", "other.tar"], Some("DIR/other.tar")),
+        check(None, "rootfs", &["rootfs/"], Some("DIR/missing")),
+        check(None, "rootfs", &["rootfs/"], Some("/")),
+        check(None, "/", &[], None),
+    ];
+    insta::assert_snapshot!(cases.concat());
+}
+
+#[test]
+fn an_archive_is_unpacked_once() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let archive = folder.path().join("rootfs.tar");
+    fs::write(&archive, [0; 1024]).expect("an archive");
+    let first = Root::at(&archive, folder.path()).expect("a root");
+    fs::write(folder.path().join("rootfs/made"), "by the container").expect("a file");
+    assert_eq!(Root::at(&archive, folder.path()), Ok(first));
+    assert!(folder.path().join("rootfs/made").exists());
+}

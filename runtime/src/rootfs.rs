@@ -1,0 +1,289 @@
+//! The container's root file system: resolution inside it, pivot_root, masked and read-only paths.
+//!
+//! Everything below the root is found with openat2(2) `RESOLVE_IN_ROOT` and `RESOLVE_NO_MAGICLINKS`, to a descriptor
+//! that is then used: a link in the image, or one swapped in meanwhile, leads somewhere inside the image or to an
+//! error, never to the machine. What is missing is made below the descriptor of its parent.
+
+use std::ffi::{CStr, CString};
+use std::path::{Component, Path};
+
+use linux_raw_sys::general::{MOUNT_ATTR_NODEV, MOUNT_ATTR_NOEXEC, MOUNT_ATTR_NOSUID, MOUNT_ATTR_RDONLY};
+use rustix::fs::{Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
+
+use crate::operation::Child;
+use crate::syscall::{CWD, Fd, Kernel, MountAttributes};
+
+/// Resolution that stays below the directory it begins at, as `chroot` would have it.
+pub const INSIDE: ResolveFlags = ResolveFlags::IN_ROOT.union(ResolveFlags::NO_MAGICLINKS);
+
+/// A place below the root, cleaned of `.` and `..`, ready to be resolved and made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Without a leading `/`; `.` for the root itself.
+    pub path: CString,
+    /// What leads there: each folder's path, and its last name.
+    steps: Vec<(CString, CString)>,
+    /// Whether a link on the way is refused rather than followed.
+    pub no_links: bool,
+}
+
+impl Place {
+    /// The place that a path in config.json names; `..` above the root stays at the root, as the kernel has it.
+    ///
+    /// Links are refused on the way to /proc, /sys and /dev: what is mounted there is what later steps rely on
+    /// (CVE-2019-19921, CVE-2026-41579).
+    ///
+    /// Returns nothing for a path with a NUL byte.
+    pub fn new(path: &Path) -> Option<Self> {
+        let mut names: Vec<&[u8]> = Vec::new();
+        for component in path.components() {
+            match component {
+                Component::Normal(name) => names.push(std::os::unix::ffi::OsStrExt::as_bytes(name)),
+                Component::ParentDir => {
+                    names.pop();
+                }
+                Component::RootDir | Component::CurDir | Component::Prefix(_) => {}
+            }
+        }
+        let mut steps = Vec::with_capacity(names.len());
+        for (index, name) in names.iter().enumerate() {
+            steps.push((CString::new(names[..=index].join(&b'/')).ok()?, CString::new(*name).ok()?));
+        }
+        let path = steps.last().map_or_else(|| c".".to_owned(), |(path, _)| path.clone());
+        let no_links = matches!(names.first(), Some(&b"proc" | &b"sys" | &b"dev"));
+        Some(Self { path, steps, no_links })
+    }
+
+    /// Opens the place, without making anything.
+    pub fn open<K: Kernel>(&self, child: &Child<'_, K>) -> Result<Fd, Errno> {
+        let (base, path) = child.base(&self.path);
+        child.kernel.open(base, path, OFlags::PATH, Mode::empty(), self.resolve())
+    }
+
+    /// Opens the place; makes folders, and a last file or folder, where they are missing.
+    pub fn make<K: Kernel>(&self, child: &Child<'_, K>, last: Last) -> Result<Fd, Errno> {
+        match self.open(child) {
+            Err(Errno::NOENT) => self.walk(child, &self.steps, last),
+            other => other,
+        }
+    }
+
+    /// Opens the folder that the place stands in, making folders where they are missing; with the place's last name.
+    pub fn make_parent<K: Kernel>(&self, child: &Child<'_, K>) -> Result<(Fd, &CStr), Errno> {
+        let ((_, name), folders) = self.steps.split_last().ok_or(Errno::ISDIR)?;
+        let (base, path) = child.base(folders.last().map_or(c".", |(path, _)| path));
+        let folder = match child.kernel.open(base, path, DIRECTORY, Mode::empty(), self.resolve()) {
+            Err(Errno::NOENT) => self.walk(child, folders, Last::Folder),
+            other => other,
+        }?;
+        Ok((folder, name))
+    }
+
+    /// The place's last name, where it stands in that folder.
+    pub fn name_in(&self, folder: &CStr) -> Option<&CStr> {
+        let ((_, name), folders) = self.steps.split_last()?;
+        folders.last().is_some_and(|(path, _)| path.as_c_str() == folder).then_some(name)
+    }
+
+    fn walk<K: Kernel>(
+        &self,
+        child: &Child<'_, K>,
+        steps: &[(CString, CString)],
+        last: Last,
+    ) -> Result<Fd, Errno> {
+        let kernel = child.kernel;
+        let mut parent = None;
+        for (index, (path, name)) in steps.iter().enumerate() {
+            let is_last = index + 1 == steps.len();
+            let (base, path) = child.base(path);
+            let within = parent.unwrap_or(base);
+            let next = match kernel.open(base, path, OFlags::PATH, Mode::empty(), self.resolve()) {
+                Err(Errno::NOENT) if is_last && last == Last::File => make_file(kernel, within, name),
+                Err(Errno::NOENT) => make_folder(kernel, within, name),
+                other => other,
+            };
+            if let Some(parent) = parent {
+                kernel.close(parent);
+            }
+            parent = Some(next?);
+        }
+        parent.ok_or(Errno::NOENT)
+    }
+
+    fn resolve(&self) -> ResolveFlags {
+        if self.no_links { INSIDE | ResolveFlags::NO_SYMLINKS } else { INSIDE }
+    }
+}
+
+/// What the last name of a place is made as, where it is missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Last {
+    /// An empty file, for a bind mount of a file.
+    File,
+    /// A folder.
+    Folder,
+}
+
+fn make_folder<K: Kernel>(kernel: &K, parent: Fd, name: &CStr) -> Result<Fd, Errno> {
+    match kernel.mkdir(parent, name, Mode::from_raw_mode(0o755)) {
+        // Somebody else made it, or a link without a target stands there, which the next open refuses.
+        Ok(()) | Err(Errno::EXIST) => {}
+        Err(errno) => return Err(errno),
+    }
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW;
+    kernel.open(parent, name, flags, Mode::empty(), ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS)
+}
+
+fn make_file<K: Kernel>(kernel: &K, parent: Fd, name: &CStr) -> Result<Fd, Errno> {
+    let flags = OFlags::RDONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
+    kernel.open(
+        parent,
+        name,
+        flags,
+        Mode::from_raw_mode(0o644),
+        ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS,
+    )
+}
+
+/// The container's root, put in place in the new mount namespace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EnterRoot {
+    /// A folder, bound onto itself so that it is a mount.
+    Folder {
+        /// An absolute path of the machine.
+        path: CString,
+    },
+    /// The root that the process already has: that of a container it has joined.
+    Current,
+    /// An overlay over a folder whose upper layer is a tmpfs that nobody else sees and that goes with the container.
+    Overlay {
+        /// The lower layer, an absolute path of the machine.
+        lower: CString,
+        /// An empty folder of the machine to mount upon, in the new mount namespace only.
+        on: CString,
+        /// The tmpfs's `size` in bytes.
+        size: Option<CString>,
+    },
+}
+
+impl EnterRoot {
+    /// Mounts the root and remembers its descriptor.
+    pub fn carry_out<K: Kernel>(&self, child: &mut Child<'_, K>) -> Result<(), Errno> {
+        let kernel = child.kernel;
+        child.root = match self {
+            Self::Folder { path } => {
+                let folder = kernel.open(CWD, path, DIRECTORY, Mode::empty(), ResolveFlags::empty())?;
+                let tree = kernel.clone_tree(folder, c"", true)?;
+                kernel.attach(tree, folder)?;
+                kernel.close(folder);
+                tree
+            }
+            Self::Current => kernel.open(CWD, c"/", DIRECTORY, Mode::empty(), ResolveFlags::empty())?,
+            Self::Overlay { lower, on, size } => {
+                let on = kernel.open(CWD, on, DIRECTORY, Mode::empty(), ResolveFlags::empty())?;
+                let tmpfs = kernel.fsopen(c"tmpfs")?;
+                kernel.fsconfig(tmpfs, c"mode", Some(c"0755"))?;
+                if let Some(size) = size {
+                    kernel.fsconfig(tmpfs, c"size", Some(size))?;
+                }
+                let layers = kernel.fsmount(tmpfs, u64::from(MOUNT_ATTR_NODEV))?;
+                kernel.close(tmpfs);
+                kernel.attach(layers, on)?;
+                // The overlay reads its layers by path: relative ones from here keep them short (fsconfig(2) takes 255 bytes).
+                kernel.fchdir(layers)?;
+                for name in [c"upper", c"work", c"root"] {
+                    kernel.mkdir(layers, name, Mode::from_raw_mode(0o755))?;
+                }
+                let overlay = kernel.fsopen(c"overlay")?;
+                kernel.fsconfig(overlay, c"lowerdir", Some(lower))?;
+                kernel.fsconfig(overlay, c"upperdir", Some(c"upper"))?;
+                kernel.fsconfig(overlay, c"workdir", Some(c"work"))?;
+                if child.in_user_namespace {
+                    kernel.fsconfig(overlay, c"userxattr", None)?;
+                }
+                let root = kernel.fsmount(overlay, 0)?;
+                kernel.close(overlay);
+                let at = kernel.open(layers, c"root", DIRECTORY, Mode::empty(), ResolveFlags::NO_SYMLINKS)?;
+                kernel.attach(root, at)?;
+                root
+            }
+        };
+        Ok(())
+    }
+}
+
+const DIRECTORY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY);
+
+/// Makes the new root `/` and lets go of the machine's files (pivot_root(2), its section about `.`).
+pub fn pivot<K: Kernel>(child: &mut Child<'_, K>) -> Result<(), Errno> {
+    let kernel = child.kernel;
+    kernel.fchdir(child.root)?;
+    kernel.pivot_root()?;
+    kernel.detach_here()?;
+    kernel.chdir(c"/")
+}
+
+/// Hides a path: an empty read-only folder over a folder, the null device over anything else.
+///
+/// A path that is not there needs no hiding.
+pub fn mask<K: Kernel>(place: &Place, child: &mut Child<'_, K>) -> Result<(), Errno> {
+    let kernel = child.kernel;
+    let Some(target) = present(place.open(child))? else { return Ok(()) };
+    if kernel.stat(target)?.is_directory() {
+        // Kernels before 6.15 copy attached mounts only: the first cover is attached, the others are its copies.
+        if let Some(empty) = child.empty_folder {
+            cover(kernel, empty, target)?;
+        } else {
+            let empty = empty_folder(kernel)?;
+            kernel.attach(empty, target)?;
+            child.empty_folder = Some(empty);
+        }
+    } else {
+        cover(kernel, child.null_device()?, target)?;
+    }
+    kernel.close(target);
+    Ok(())
+}
+
+/// Makes a path read-only with all that is mounted below it. A path that is not there is skipped.
+pub fn make_read_only<K: Kernel>(place: &Place, child: &mut Child<'_, K>) -> Result<(), Errno> {
+    let kernel = child.kernel;
+    let Some(target) = present(place.open(child))? else { return Ok(()) };
+    let tree = kernel.clone_tree(target, c"", true)?;
+    kernel.mount_setattr(
+        tree,
+        true,
+        MountAttributes { set: MOUNT_ATTR_RDONLY.into(), ..MountAttributes::default() },
+    )?;
+    kernel.attach(tree, target)?;
+    kernel.close(tree);
+    kernel.close(target);
+    Ok(())
+}
+
+fn cover<K: Kernel>(kernel: &K, with: Fd, target: Fd) -> Result<(), Errno> {
+    let copy = kernel.clone_tree(with, c"", false)?;
+    kernel.attach(copy, target)?;
+    kernel.close(copy);
+    Ok(())
+}
+
+fn present(opened: Result<Fd, Errno>) -> Result<Option<Fd>, Errno> {
+    match opened {
+        Ok(fd) => Ok(Some(fd)),
+        Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
+        Err(errno) => Err(errno),
+    }
+}
+
+/// A detached, empty, read-only tmpfs: what masked folders are covered with.
+fn empty_folder<K: Kernel>(kernel: &K) -> Result<Fd, Errno> {
+    let fs = kernel.fsopen(c"tmpfs")?;
+    kernel.fsconfig(fs, c"mode", Some(c"0555"))?;
+    kernel.fsconfig(fs, c"ro", None)?;
+    let attributes = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC;
+    let mount = kernel.fsmount(fs, attributes.into())?;
+    kernel.close(fs);
+    Ok(mount)
+}

@@ -1,0 +1,44 @@
+use serde_json::json;
+
+use super::*;
+use crate::config::Config;
+
+/// Shows what becomes of a bundle's namespaces and mounts, and what is said of it. Ids that no file grants more to.
+fn check(name: &str, namespaces: &[&str], mounts: &serde_json::Value) {
+    let namespaces: Vec<_> = namespaces.iter().map(|kind| json!({"type": kind})).collect();
+    let config = json!({
+        "ociVersion": "1.1.0", "root": {"path": "rootfs"}, "process": {"args": ["true"], "cwd": "/", "user": {"uid": 0, "gid": 0}},
+        "mounts": mounts, "linux": {"namespaces": namespaces}
+    });
+    let mut spec = Config::read(config.to_string().as_bytes()).unwrap().spec;
+    let said = adapt(&mut spec, 3_999_999_999, 3_999_999_998).unwrap();
+    let linux = spec.linux().as_ref().unwrap();
+    let shown = json!({
+        "said": said, "mounts": spec.mounts(), "namespaces": linux.namespaces(),
+        "uidMappings": linux.uid_mappings(), "gidMappings": linux.gid_mappings(),
+    });
+    insta::assert_snapshot!(name, format!("{config:#}\n\n{shown:#}"));
+}
+
+fn mounts() -> serde_json::Value {
+    json!([
+        {"destination": "/proc", "type": "proc", "source": "proc"},
+        {"destination": "/dev/pts", "type": "devpts", "source": "devpts", "options": ["nosuid", "gid=5", "mode=0620"]},
+        {"destination": "/sys", "type": "sysfs", "source": "sysfs", "options": ["nosuid", "ro"]}
+    ])
+}
+
+#[test]
+fn on_the_machines_network_sys_is_the_machines() {
+    check("machine_network", &["pid", "mount"], &mounts());
+}
+
+#[test]
+fn with_a_network_of_its_own_sys_is_its_own() {
+    check("own_network", &["pid", "mount", "network"], &mounts());
+}
+
+#[test]
+fn who_names_a_user_namespace_has_thought_of_it() {
+    check("user_namespace", &["user", "mount"], &mounts());
+}

@@ -1,0 +1,81 @@
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::*;
+
+#[allow(unsafe_code)]
+fn raise(signal: Signal) {
+    let (process, thread) = (rustix::process::getpid(), rustix::thread::gettid());
+    let number = |pid: rustix::process::Pid| pid.as_raw_nonzero().get().unsigned_abs() as usize;
+    let arguments = [number(process), number(thread), signal.number().unsigned_abs() as usize, 0, 0, 0];
+    // SAFETY: tgkill(2) takes three numbers.
+    unsafe { crate::syscall::raw::syscall(linux_raw_sys::general::__NR_tgkill, arguments) }.expect("ours");
+}
+
+#[test]
+fn a_signal_has_names_and_a_number() {
+    for (text, number, shown) in [
+        ("TERM", 15, "TERM"),
+        ("SIGTERM", 15, "TERM"),
+        ("sigterm", 15, "TERM"),
+        ("15", 15, "TERM"),
+        ("KILL", 9, "KILL"),
+        ("9", 9, "KILL"),
+        ("poll", 29, "IO"),
+        ("RTMIN", 34, "34"),
+        ("RTMIN+3", 37, "37"),
+        ("SIGRTMAX-1", 63, "63"),
+        ("RTMAX", 64, "64"),
+        ("64", 64, "64"),
+    ] {
+        let signal = Signal::parse(text).expect(text);
+        assert_eq!((signal.number(), signal.to_string().as_str()), (number, shown), "{text}");
+    }
+    for text in ["", "SIG", "0", "65", "-9", "TREM", "RTMIN-1", "RTMAX+1", "RTMIN+99", "SIGSIGTERM", "9 "] {
+        assert_eq!(
+            Signal::parse(text).expect_err(text).to_string(),
+            format!("there is no signal `{text}`"),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn what_a_program_does_about_a_signal_is_read_from_its_status() {
+    let status = "Name:\tsh\nNSpid:\t4711\n\
+        SigBlk:\t0000000000010000\nSigIgn:\t0000000000000006\nSigCgt:\t0000000000004001\n";
+    let of = |signal| Disposition::parse(status, signal);
+    assert_eq!(of(Signal::HUP), Some(Disposition::Caught));
+    assert_eq!(of(Signal::INT), Some(Disposition::Ignored));
+    assert_eq!(of(Signal::TERM), Some(Disposition::Caught));
+    assert_eq!(
+        of(Signal::by_number(17).expect("CHLD")),
+        Some(Disposition::Caught),
+        "it may wait for what it blocks"
+    );
+    let first = status.replace("4711", "4711\t1");
+    assert_eq!(Disposition::parse(&first, Signal::by_number(10).expect("USR1")), Some(Disposition::Spared));
+    assert_eq!(Disposition::parse(&first, Signal::TERM), Some(Disposition::Caught));
+    let nested = status.replace("4711", "4711\t1\t9");
+    assert_eq!(Disposition::parse(&nested, Signal::by_number(10).expect("USR1")), Some(Disposition::Default));
+    let first = status.replace("4711", "4711\t1");
+    let usr1 = Signal::by_number(10).expect("USR1");
+    assert_eq!(of(usr1), Some(Disposition::Default));
+    assert_eq!(Disposition::parse(&first, usr1), Some(Disposition::Spared));
+    assert_eq!(Disposition::parse(&first, Signal::TERM), Some(Disposition::Caught));
+    assert_eq!(Disposition::parse(&status.replace("4711", "4711\t1\t9"), usr1), Some(Disposition::Default));
+    assert_eq!(Disposition::parse("Name:\tsh\n", Signal::INT), None);
+    assert!(Disposition::of(std::process::id(), Signal::TERM).is_some());
+}
+
+#[test]
+fn signals_are_read_and_not_died_of() {
+    let signals = Signals::take().expect("taken");
+    assert_eq!(signals.next(), None);
+    // To this thread only: the tests' other thread blocks nothing.
+    raise(Signal::TERM);
+    let mut waited = [PollFd::new(&signals, PollFlags::IN)];
+    let time = Timespec { tv_sec: 10, tv_nsec: 0 };
+    assert_eq!(poll(&mut waited, Some(&time)), Ok(1));
+    assert_eq!(signals.next(), Some(Signal::TERM));
+    assert_eq!(signals.next(), None);
+}

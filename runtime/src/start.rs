@@ -1,0 +1,85 @@
+//! From what was prepared to a running process: the last descriptors are opened, and the process is made.
+
+use std::os::fd::{AsRawFd as _, OwnedFd};
+
+use rustix::pipe::{PipeFlags, pipe_with};
+
+use crate::c_list::CList;
+use crate::error::{Error, Result};
+use crate::operation::Operation;
+use crate::prepare::Prepared;
+use crate::process::{Gate, Launch, Process, Program};
+use crate::trampoline;
+
+/// The control groups that a process begins in.
+#[derive(Debug, Default)]
+pub struct Groups {
+    /// The version 2 group that it is born in.
+    pub born_in: Option<OwnedFd>,
+    /// The `cgroup.procs` files of version 1 groups that it joins, open for writing.
+    pub joined: Vec<OwnedFd>,
+}
+
+impl Prepared {
+    /// Makes the process and waits until it runs its program, or waits to be started.
+    ///
+    /// `hooks` runs the hooks of the parent's side; it is called once the mounts are made, with the process's id.
+    ///
+    /// # Errors
+    ///
+    /// The step that failed, at its place in config.json; nothing of the process is left then.
+    pub fn spawn(self, groups: Groups, hooks: &mut dyn FnMut(u32) -> Result<()>) -> Result<Process> {
+        // Who starts a held container later hears of the program's failure then; this process does not wait for it.
+        let (failure, failure_writer) = if let Some(report) = self.report {
+            (None, report)
+        } else {
+            let pipe = pipe_with(PipeFlags::CLOEXEC).map_err(|errno| Error::machine("make a pipe", errno))?;
+            (Some(pipe.0), pipe.1)
+        };
+        let program = self.program;
+        let image =
+            trampoline::build(&program.candidates, program.filter.as_ref(), failure_writer.as_raw_fd())?;
+        let mut steps = self.steps;
+        let mut needed = vec![image.as_raw_fd(), failure_writer.as_raw_fd()];
+        needed.extend(steps.iter().filter_map(|step| match &step.operation {
+            Operation::Hold(fd) => Some(*fd),
+            Operation::Hook(hook) => Some(hook.state()),
+            _ => None,
+        }));
+        needed.sort_unstable();
+        for step in &mut steps {
+            match &mut step.operation {
+                Operation::JoinCgroups(joined) => {
+                    *joined = groups.joined.iter().map(std::os::fd::AsRawFd::as_raw_fd).collect();
+                }
+                Operation::CloseFrom { except, .. } => except.clone_from(&needed),
+                _ => {}
+            }
+        }
+        let held = steps.iter().any(|step| matches!(step.operation, Operation::Hold(_)));
+        let mut descriptors = self.descriptors;
+        descriptors.extend(groups.joined);
+        let launch = Launch {
+            steps,
+            namespaces: self.namespaces,
+            joined_before: self.joined_before,
+            hidden: self.hidden,
+            cgroup: groups.born_in,
+            attended: self.hooks || self.id_maps.is_some() || held,
+            in_user_namespace: self.in_user_namespace,
+            program: Program {
+                image,
+                failure,
+                failure_writer: Some(failure_writer),
+                arguments: CList::new(program.arguments),
+                environment: CList::new(program.environment),
+            },
+            descriptors,
+        };
+        let maps = self.id_maps;
+        Process::spawn(launch, &mut |gate, pid| match gate {
+            Gate::IdMaps => maps.as_ref().map_or(Ok(()), |maps| maps.write(pid)),
+            Gate::Hooks => hooks(pid),
+        })
+    }
+}

@@ -1,0 +1,75 @@
+use insta::assert_snapshot;
+
+use super::*;
+
+fn check(names: &[&str]) -> String {
+    names
+        .iter()
+        .map(|name| match Id::new(name) {
+            Ok(id) => format!("{id}: fine\n"),
+            Err(error) => format!("{error}\n"),
+        })
+        .collect()
+}
+
+#[test]
+fn a_name_is_one_part_of_a_path_and_nothing_else() {
+    let long = "x".repeat(256);
+    assert_snapshot!(check(&["a", "train-0_1+b.c", "...", "-x", &long[1..]]).replace("xxxxxxxx", ""), @r"
+    a: fine
+    train-0_1+b.c: fine
+    ...: fine
+    -x: fine
+    xxxxxxx: fine
+    ");
+    assert_snapshot!(check(&["", ".", "..", "a/b", "../x", "a b", "a\nb", "ü", "a\0", &long]), @r"
+    the container's name `` is empty
+    the container's name `.` names a folder
+    the container's name `..` names a folder
+    the container's name `a/b` has the character `/`
+    the container's name `../x` has the character `/`
+    the container's name `a b` has the character ` `
+    the container's name `a\nb` has the character `\n`
+    the container's name `ü` has the character `\xc3`
+    the container's name `a\0` has the character `\x00`
+    the container's name `xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx` has 256 bytes, and a folder's name at most 255
+    ");
+}
+
+#[test]
+fn a_time_is_told_in_utc() {
+    // The judge is date(1): `date -u -d @N +%FT%TZ`.
+    for (seconds, told) in [
+        (0, "1970-01-01T00:00:00Z"),
+        (951_782_399, "2000-02-28T23:59:59Z"),
+        (951_782_400, "2000-02-29T00:00:00Z"),
+        (951_868_800, "2000-03-01T00:00:00Z"),
+        (1_795_267_913, "2026-11-21T13:31:53Z"),
+        (4_107_542_399, "2100-02-28T23:59:59Z"),
+        (4_107_542_400, "2100-03-01T00:00:00Z"),
+        (253_402_300_799, "9999-12-31T23:59:59Z"),
+    ] {
+        assert_eq!(rfc3339(seconds), told);
+    }
+}
+
+#[test]
+fn the_state_is_the_specifications_structure() {
+    let config: Spec = serde_json::from_str(
+        r#"{"ociVersion": "1.0.2", "root": {"path": "rootfs"}, "annotations": {"b": "2", "a": "1"}}"#,
+    )
+    .expect("a configuration");
+    let record = Record {
+        version: 1,
+        id: "web".to_owned(),
+        bundle: "/bundles/web".into(),
+        created: 0,
+        owner: 1000,
+        process: Some(Process { pid: 42, start_time: 7 }),
+        cgroup: None,
+        unenforced: Vec::new(),
+    };
+    let told = |status| serde_json::to_string(&record.state(&config, status)).expect("JSON");
+    assert_snapshot!(told(Status::Running), @r#"{"ociVersion":"1.2.1","id":"web","status":"running","pid":42,"bundle":"/bundles/web","rootfs":"/bundles/web/rootfs","created":"1970-01-01T00:00:00Z","owner":1000,"annotations":{"a":"1","b":"2"}}"#);
+    assert_snapshot!(told(Status::Stopped), @r#"{"ociVersion":"1.2.1","id":"web","status":"stopped","pid":0,"bundle":"/bundles/web","rootfs":"/bundles/web/rootfs","created":"1970-01-01T00:00:00Z","owner":1000,"annotations":{"a":"1","b":"2"}}"#);
+}

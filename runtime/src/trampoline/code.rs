@@ -1,0 +1,259 @@
+//! The trampoline's instructions, one text for each architecture.
+//!
+//! They touch no memory but their own image and the stack they are given, and find the [`Header`](super::image::Header)
+//! right behind themselves, so they run wherever they are put. Both texts do the same:
+//!
+//! 1. Make `report` close-on-exec, and look whether it is. If not, it was closed by an earlier round: say so and exit
+//!    with 126. A filter loaded in that round cannot feign the answer, which is no error number.
+//! 2. `seccomp(SECCOMP_SET_MODE_FILTER, flags, program)` where there is a program.
+//! 3. `execve` of each candidate, with execvp(3)'s rule for going on.
+//! 4. Report, and exit. Where even `exit_group` is filtered away, a trap ends the process.
+#![allow(unsafe_code, reason = "assembly is, and so are the symbols that bound it")]
+
+use core::arch::global_asm;
+
+use linux_raw_sys::errno::{EACCES, ENOENT, ENOTDIR};
+use linux_raw_sys::general::{
+    __NR_execve, __NR_exit_group, __NR_fcntl, __NR_seccomp, __NR_write, F_GETFD, F_SETFD, FD_CLOEXEC,
+};
+use linux_raw_sys::ptrace::SECCOMP_SET_MODE_FILTER;
+
+use super::Failure;
+use super::image::Header;
+
+// r12 header, r13 arguments, r14 environment, rbx next candidate, ebp error number, edi exit code
+#[cfg(target_arch = "x86_64")]
+global_asm!(
+    "
+    .pushsection .rodata.jobc_trampoline, \"a\", @progbits
+    .balign 16
+    .hidden jobc_trampoline_start
+    .hidden jobc_trampoline_end
+    .globl jobc_trampoline_start
+    .globl jobc_trampoline_end
+jobc_trampoline_start:
+    lea     r12, [rip + jobc_trampoline_end]
+    mov     rax, [rsp]
+    lea     r13, [rsp + 8]
+    lea     r14, [r13 + rax*8 + 8]
+    mov     eax, {fcntl}
+    mov     edi, [r12 + {report}]
+    mov     esi, {setfd}
+    mov     edx, {cloexec}
+    syscall
+    mov     eax, {fcntl}
+    mov     esi, {getfd}
+    syscall
+    cmp     rax, {cloexec}
+    jne     80f
+    mov     rdx, [r12 + {program}]
+    test    rdx, rdx
+    jz      20f
+    mov     eax, {seccomp}
+    mov     edi, {set_filter}
+    mov     esi, [r12 + {flags}]
+    syscall
+    test    rax, rax
+    jnz     60f
+20: mov     rbx, [r12 + {candidates}]
+    mov     ebp, {noent}
+30: mov     rdi, [rbx]
+    test    rdi, rdi
+    jz      50f
+    add     rbx, 8
+    mov     eax, {execve}
+    mov     rsi, r13
+    mov     rdx, r14
+    syscall
+    neg     eax
+    cmp     eax, {noent}
+    je      40f
+    cmp     eax, {notdir}
+    je      40f
+    mov     ebp, eax
+    cmp     eax, {acces}
+    je      30b
+    jmp     50f
+40: cmp     ebp, {acces}
+    je      30b
+    mov     ebp, eax
+    jmp     30b
+50: mov     ebx, 127
+    cmp     ebp, {noent}
+    je      70f
+    cmp     ebp, {notdir}
+    je      70f
+    mov     ebx, 126
+    jmp     70f
+60: neg     eax
+    mov     ebp, eax
+    or      ebp, {filter}
+    mov     ebx, 125
+70: push    rbp
+    mov     eax, {write}
+    mov     edi, [r12 + {report}]
+    mov     rsi, rsp
+    mov     edx, {size}
+    syscall
+    jmp     90f
+80: mov     eax, {write}
+    mov     edi, 2
+    lea     rsi, [rip + 98f]
+    lea     rdx, [rip + 99f]
+    sub     rdx, rsi
+    syscall
+    mov     ebx, 126
+90: mov     eax, {exit_group}
+    mov     edi, ebx
+    syscall
+    ud2
+98: .ascii  \"jobc: the program is `/proc/self/exe`, which is none in a container\\n\"
+99: .balign 16
+jobc_trampoline_end:
+    .popsection
+    ",
+    fcntl = const __NR_fcntl,
+    setfd = const F_SETFD,
+    getfd = const F_GETFD,
+    cloexec = const FD_CLOEXEC,
+    seccomp = const __NR_seccomp,
+    set_filter = const SECCOMP_SET_MODE_FILTER,
+    execve = const __NR_execve,
+    write = const __NR_write,
+    exit_group = const __NR_exit_group,
+    noent = const ENOENT,
+    notdir = const ENOTDIR,
+    acces = const EACCES,
+    filter = const Failure::FILTER,
+    size = const Failure::SIZE,
+    report = const core::mem::offset_of!(Header, report),
+    flags = const core::mem::offset_of!(Header, flags),
+    program = const core::mem::offset_of!(Header, program),
+    candidates = const core::mem::offset_of!(Header, candidates),
+);
+
+// x19 header, x20 arguments, x21 environment, x22 next candidate, w23 error number, w24 exit code
+#[cfg(target_arch = "aarch64")]
+global_asm!(
+    "
+    .pushsection .rodata.jobc_trampoline, \"a\", %progbits
+    .balign 16
+    .hidden jobc_trampoline_start
+    .hidden jobc_trampoline_end
+    .globl jobc_trampoline_start
+    .globl jobc_trampoline_end
+jobc_trampoline_start:
+    adr     x19, jobc_trampoline_end
+    ldr     x0, [sp]
+    add     x20, sp, #8
+    add     x21, x20, x0, lsl #3
+    add     x21, x21, #8
+    mov     x8, #{fcntl}
+    ldr     w0, [x19, #{report}]
+    mov     x1, #{setfd}
+    mov     x2, #{cloexec}
+    svc     #0
+    ldr     w0, [x19, #{report}]
+    mov     x1, #{getfd}
+    svc     #0
+    cmp     x0, #{cloexec}
+    b.ne    80f
+    ldr     x2, [x19, #{program}]
+    cbz     x2, 20f
+    mov     x8, #{seccomp}
+    mov     x0, #{set_filter}
+    ldr     w1, [x19, #{flags}]
+    svc     #0
+    cbnz    x0, 60f
+20: ldr     x22, [x19, #{candidates}]
+    mov     w23, #{noent}
+30: ldr     x0, [x22]
+    cbz     x0, 50f
+    add     x22, x22, #8
+    mov     x8, #{execve}
+    mov     x1, x20
+    mov     x2, x21
+    svc     #0
+    neg     w0, w0
+    cmp     w0, #{noent}
+    b.eq    40f
+    cmp     w0, #{notdir}
+    b.eq    40f
+    mov     w23, w0
+    cmp     w0, #{acces}
+    b.eq    30b
+    b       50f
+40: cmp     w23, #{acces}
+    b.eq    30b
+    mov     w23, w0
+    b       30b
+50: mov     w24, #127
+    cmp     w23, #{noent}
+    b.eq    70f
+    cmp     w23, #{notdir}
+    b.eq    70f
+    mov     w24, #126
+    b       70f
+60: neg     w0, w0
+    orr     w23, w0, #{filter}
+    mov     w24, #125
+70: sub     sp, sp, #16
+    str     w23, [sp]
+    mov     x8, #{write}
+    ldr     w0, [x19, #{report}]
+    mov     x1, sp
+    mov     x2, #{size}
+    svc     #0
+    b       90f
+80: mov     x8, #{write}
+    mov     x0, #2
+    adr     x1, 98f
+    adr     x2, 99f
+    sub     x2, x2, x1
+    svc     #0
+    mov     w24, #126
+90: mov     x8, #{exit_group}
+    mov     w0, w24
+    svc     #0
+    brk     #0
+98: .ascii  \"jobc: the program is `/proc/self/exe`, which is none in a container\\n\"
+99: .balign 16
+jobc_trampoline_end:
+    .popsection
+    ",
+    fcntl = const __NR_fcntl,
+    setfd = const F_SETFD,
+    getfd = const F_GETFD,
+    cloexec = const FD_CLOEXEC,
+    seccomp = const __NR_seccomp,
+    set_filter = const SECCOMP_SET_MODE_FILTER,
+    execve = const __NR_execve,
+    write = const __NR_write,
+    exit_group = const __NR_exit_group,
+    noent = const ENOENT,
+    notdir = const ENOTDIR,
+    acces = const EACCES,
+    filter = const Failure::FILTER,
+    size = const Failure::SIZE,
+    report = const core::mem::offset_of!(Header, report),
+    flags = const core::mem::offset_of!(Header, flags),
+    program = const core::mem::offset_of!(Header, program),
+    candidates = const core::mem::offset_of!(Header, candidates),
+);
+
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+compile_error!("the trampoline is written for x86_64 and aarch64");
+
+unsafe extern "C" {
+    safe static jobc_trampoline_start: u8;
+    safe static jobc_trampoline_end: u8;
+}
+
+/// The instructions, to be followed directly by the header.
+pub(super) fn bytes() -> &'static [u8] {
+    let start = &raw const jobc_trampoline_start;
+    let end = &raw const jobc_trampoline_end;
+    // SAFETY: the assembly above puts both symbols into one section, the second behind the first, and what is between
+    // them is constant.
+    unsafe { std::slice::from_raw_parts(start, end.addr() - start.addr()) }
+}

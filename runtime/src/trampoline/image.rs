@@ -1,0 +1,128 @@
+//! The trampoline as an ELF file: headers, code, and what the code reads.
+//!
+//! `ET_EXEC` with one `PT_LOAD`, so the kernel needs no interpreter and no relocation, and addresses are known here
+//! (elf(5)). The segment is readable and executable and never writable.
+
+use std::ffi::CString;
+use std::os::fd::RawFd;
+
+use linux_raw_sys::ptrace::sock_filter;
+
+use crate::seccomp::Program;
+
+/// Where the image begins in memory: above what `vm.mmap_min_addr` reserves, where linkers put such programs.
+const BASE: u64 = 0x40_0000;
+
+/// The largest page size of the architectures.
+const ALIGNMENT: u64 = 0x1_0000;
+
+const ELF_HEADER: u16 = 64;
+const PROGRAM_HEADER: u16 = 56;
+
+/// Where the code begins: behind the ELF header and two program headers, on the 16 bytes it is aligned to.
+const ENTRY: usize = (ELF_HEADER as usize + 2 * PROGRAM_HEADER as usize).next_multiple_of(16);
+
+const PT_LOAD: u32 = 1;
+const PT_GNU_STACK: u32 = 0x6474_e551;
+const PF_X: u32 = 1;
+const PF_W: u32 = 2;
+const PF_R: u32 = 4;
+
+#[cfg(target_arch = "x86_64")]
+const MACHINE: u16 = 62;
+#[cfg(target_arch = "aarch64")]
+const MACHINE: u16 = 183;
+
+/// What the code reads, right behind it. Addresses are of the running image.
+#[repr(C)]
+pub(super) struct Header {
+    /// The `struct sock_fprog` of the filter, or 0.
+    pub(super) program: u64,
+    /// An array of addresses of path names, ended by 0.
+    pub(super) candidates: u64,
+    /// Flags of seccomp(2).
+    pub(super) flags: u32,
+    /// The descriptor a failure is written to.
+    pub(super) report: u32,
+}
+
+/// The image's bytes.
+pub(super) fn of(code: &[u8], candidates: &[CString], filter: Option<&Program>, report: RawFd) -> Vec<u8> {
+    let header = ENTRY + code.len();
+    let table = header + size_of::<Header>();
+    let program = table + 8 * (candidates.len() + 1);
+    let instructions = program + if filter.is_some() { 16 } else { 0 };
+    let count = filter.map_or(0, |filter| filter.instructions.len());
+    let strings = instructions + count * size_of::<sock_filter>();
+    let size = strings + candidates.iter().map(|path| path.as_bytes_with_nul().len()).sum::<usize>();
+
+    let mut image = Vec::with_capacity(size);
+    elf_header(&mut image);
+    program_header(&mut image, PT_LOAD, PF_R | PF_X, size as u64);
+    program_header(&mut image, PT_GNU_STACK, PF_R | PF_W, 0);
+    image.resize(ENTRY, 0);
+    image.extend(code);
+
+    put(&mut image, if filter.is_some() { address(program) } else { 0 });
+    put(&mut image, address(table));
+    image.extend(filter.map_or(0, |filter| filter.flags).to_ne_bytes());
+    image.extend(report.to_ne_bytes());
+
+    let mut string = strings;
+    for path in candidates {
+        put(&mut image, address(string));
+        string += path.as_bytes_with_nul().len();
+    }
+    put(&mut image, 0);
+
+    if let Some(filter) = filter {
+        put(&mut image, count as u64); // `unsigned short len` and padding, on little-endian machines
+        put(&mut image, address(instructions));
+        for instruction in &filter.instructions {
+            image.extend(instruction.code.to_ne_bytes());
+            image.extend([instruction.jt, instruction.jf]);
+            image.extend(instruction.k.to_ne_bytes());
+        }
+    }
+    for path in candidates {
+        image.extend(path.as_bytes_with_nul());
+    }
+    debug_assert_eq!(image.len(), size);
+    image
+}
+
+/// The address in memory of an offset in the file.
+fn address(offset: usize) -> u64 {
+    BASE + offset as u64
+}
+
+fn put(image: &mut Vec<u8>, word: u64) {
+    image.extend(word.to_ne_bytes());
+}
+
+/// An `Elf64_Ehdr`: 64-bit, little-endian, version 1, executable, with two program headers and no sections.
+fn elf_header(image: &mut Vec<u8>) {
+    image.extend([0x7f, b'E', b'L', b'F', 2, 1, 1, 0]);
+    put(image, 0);
+    image.extend(2_u16.to_ne_bytes());
+    image.extend(MACHINE.to_ne_bytes());
+    image.extend(1_u32.to_ne_bytes());
+    put(image, address(ENTRY));
+    put(image, ELF_HEADER.into());
+    put(image, 0);
+    image.extend(0_u32.to_ne_bytes());
+    for half in [ELF_HEADER, PROGRAM_HEADER, 2, 0, 0, 0] {
+        image.extend(half.to_ne_bytes());
+    }
+}
+
+/// An `Elf64_Phdr` of the whole file, or of nothing.
+fn program_header(image: &mut Vec<u8>, kind: u32, flags: u32, size: u64) {
+    image.extend(kind.to_ne_bytes());
+    image.extend(flags.to_ne_bytes());
+    put(image, 0);
+    let address = if size == 0 { 0 } else { BASE };
+    for word in [address, address, size, size, ALIGNMENT] {
+        put(image, word);
+    }
+}

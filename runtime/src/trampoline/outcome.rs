@@ -1,0 +1,83 @@
+//! Whether the trampoline has become the user's program.
+
+use std::os::fd::AsFd;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::{Errno, retry_on_intr};
+
+use super::{Failure, NAME};
+
+/// How long nothing is heard before the process itself is looked at.
+const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+
+/// Waits until the process has executed the user's program, or says why it could not.
+///
+/// `report` is the reading end of the trampoline's pipe; as a rule its end says that the program runs. But where the
+/// process is a further one in a container, another process there can hold the writing end open by way of /proc. So when
+/// nothing is heard, what the process executes is asked of the kernel.
+///
+/// # Errors
+///
+/// The kernel's error number where the pipe cannot be read.
+pub fn wait(report: impl AsFd, pid: u32) -> Result<Option<Failure>, Errno> {
+    loop {
+        let ready = retry_on_intr(|| poll(&mut [PollFd::new(&report, PollFlags::IN)], Some(&PATIENCE)))?;
+        if ready > 0 {
+            let mut bytes = [0; Failure::SIZE];
+            return match retry_on_intr(|| rustix::io::read(&report, &mut bytes)) {
+                Ok(read) => Ok((read == bytes.len()).then(|| Failure::of(bytes))),
+                Err(Errno::AGAIN) => continue,
+                Err(errno) => Err(errno),
+            };
+        }
+        if !is_on_its_way(pid) {
+            return Ok(None);
+        }
+    }
+}
+
+/// Whether a process is still to become the user's program; one that has ended is not.
+fn is_on_its_way(pid: u32) -> bool {
+    let executable = |process: &str| rustix::fs::readlink(format!("/proc/{process}/exe"), Vec::new());
+    match executable(&pid.to_string()) {
+        // This program until the trampoline, and the trampoline's image until the user's program.
+        Ok(path) => {
+            path.to_bytes() == [b"/memfd:", NAME.to_bytes(), b" (deleted)"].concat()
+                || executable("self") == Ok(path)
+        }
+        // Nobody may look into a process that is still being set up (PR_SET_DUMPABLE).
+        Err(Errno::ACCESS | Errno::PERM) => true,
+        Err(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::pipe::pipe;
+
+    use super::*;
+
+    #[test]
+    fn the_end_of_the_pipe_is_the_programs_start() {
+        let (report, writer) = pipe().unwrap();
+        drop(writer);
+        assert_eq!(wait(&report, std::process::id()), Ok(None));
+    }
+
+    #[test]
+    fn four_bytes_are_a_failure() {
+        let (report, writer) = pipe().unwrap();
+        rustix::io::write(&writer, &2_u32.to_ne_bytes()).unwrap();
+        assert_eq!(wait(&report, std::process::id()), Ok(Some(Failure::Exec(Errno::NOENT))));
+    }
+
+    #[test]
+    fn a_writing_end_that_somebody_keeps_does_not_keep_us() {
+        let (report, _kept) = pipe().unwrap();
+        let mut other = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let heard = wait(&report, other.id());
+        other.kill().unwrap();
+        other.wait().unwrap();
+        assert_eq!(heard, Ok(None));
+    }
+}

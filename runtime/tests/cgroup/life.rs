@@ -1,0 +1,130 @@
+//! A group's life: entered, frozen, killed, removed.
+
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use jobc_runtime::cgroup::{Cgroup, Request};
+use jobc_runtime::error::Kind;
+use serde_json::json;
+
+use super::{layout, make, path, refusal};
+
+#[test]
+fn a_thread_that_writes_to_a_join_file_is_in_the_group() {
+    let Some(mut trial) = make("join", &json!({})) else { return };
+    let (born_in, joined) = trial.cgroup.take_entrances();
+    assert_eq!(born_in.is_some(), trial.layout.unified.is_some());
+    for file in joined {
+        let shell = Command::new("sh")
+            .args(["-c", "echo 0; exec cat /proc/self/cgroup >&2"])
+            .stdout(Stdio::from(file))
+            .output()
+            .expect("a shell runs");
+        let seen = String::from_utf8_lossy(&shell.stderr).into_owned();
+        assert_eq!(seen.lines().filter(|line| line.ends_with(&path("join"))).count(), 1, "{seen}");
+    }
+}
+
+#[test]
+fn killing_leaves_no_process_even_below_and_frozen() {
+    let Some(trial) = make("kill", &json!({})) else { return };
+    let mut child = trial.start("trap '' TERM; for i in 1 2 3; do sleep 100 & done; wait");
+    wait_for(|| trial.cgroup.processes().expect("a list").len() == 4);
+    let below = trial.cgroup.folders().last().expect("a group").join("below");
+    std::fs::create_dir(&below).expect("a group below");
+    let one = trial.cgroup.processes().expect("a list").pop().expect("a process");
+    std::fs::write(below.join("cgroup.procs"), one.to_string()).expect("it is moved");
+    assert_eq!(trial.cgroup.processes().expect("a list").len(), 4, "those below count");
+    trial.cgroup.freeze().expect("frozen");
+    assert!(trial.cgroup.is_frozen().expect("a state"));
+    trial.cgroup.kill().expect("killed");
+    child.wait().expect("it is gone");
+    assert_eq!(trial.cgroup.processes().expect("a list"), Vec::<u32>::new());
+}
+
+#[test]
+fn frozen_processes_stand_still() {
+    let Some(trial) = make("freeze", &json!({})) else { return };
+    let mut child = trial.start("while :; do :; done");
+    let used = || trial.cgroup.usage().cpu_usec.expect("CPU time is counted");
+    wait_for(|| used() > 10_000);
+    trial.cgroup.freeze().expect("frozen");
+    let before = used();
+    std::thread::sleep(Duration::from_millis(100));
+    // The kernel may account for the last moments late; running, it would be 100 ms.
+    assert!(used() < before + 20_000);
+    trial.cgroup.thaw().expect("thawed");
+    assert!(!trial.cgroup.is_frozen().expect("a state"));
+    wait_for(|| used() > before + 10_000);
+    trial.cgroup.kill().expect("killed");
+    child.wait().expect("it is gone");
+}
+
+#[test]
+fn a_group_in_use_is_not_taken_and_one_left_over_is_made_anew() {
+    let Some(trial) = make("again", &json!({"pids": {"limit": 7}})) else { return };
+    let mut child = trial.start("sleep 100");
+    let error = refusal("again", &json!({})).expect("not skipped");
+    assert_eq!((error.kind, error.place.as_deref()), (Kind::State, Some("/linux/cgroupsPath")));
+    assert!(error.message.ends_with("is in use"), "{error}");
+    trial.cgroup.kill().expect("killed");
+    child.wait().expect("it is gone");
+    let again = make("again", &json!({})).expect("not skipped");
+    assert_eq!(again.read(&["pids.max"]), "max", "nothing of the former limits is left");
+}
+
+#[test]
+fn groups_are_found_and_removed_by_what_was_kept() {
+    let Some(trial) = make("kept", &json!({"pids": {"limit": 9}})) else { return };
+    let kept = serde_json::to_string(trial.cgroup.saved()).expect("it can be kept");
+    let found = Cgroup::open(serde_json::from_str(&kept).expect("it can be read"));
+    assert_eq!(found.saved(), trial.cgroup.saved());
+    found.remove().expect("removed");
+    found.remove().expect("gone is gone");
+    assert_eq!(found.folders().filter(|folder| folder.exists()).count(), 0);
+}
+
+#[test]
+fn the_folder_of_a_job_goes_with_its_last_task() {
+    let Some(layout) = layout() else { return };
+    let job = format!("test-{}", std::process::id());
+    let make = |task: &str| {
+        let path = format!("/jobc/{job}/{task}");
+        let request = Request { id: task, path: Some(&path), ..Request::default() };
+        Cgroup::create(&layout, &request).unwrap_or_else(|error| panic!("{error}")).0
+    };
+    let (first, second) = (make("main-0"), make("main-1"));
+    let folder = first.folders().next().expect("a group").parent().expect("a folder").to_owned();
+    first.remove().expect("removed");
+    assert!(folder.exists(), "the other task is in it");
+    second.remove().expect("removed");
+    assert!(!folder.exists());
+}
+
+#[test]
+fn a_hundred_containers_that_come_and_go_do_not_meet() {
+    let Some(layout) = layout() else { return };
+    let job = format!("race-{}", std::process::id());
+    std::thread::scope(|scope| {
+        for task in 0..4 {
+            let (layout, job) = (&layout, &job);
+            scope.spawn(move || {
+                for _ in 0..25 {
+                    let path = format!("/jobc/{job}/main-{task}");
+                    let request = Request { id: "race", path: Some(&path), ..Request::default() };
+                    let (cgroup, _) =
+                        Cgroup::create(layout, &request).unwrap_or_else(|error| panic!("{error}"));
+                    cgroup.remove().unwrap_or_else(|error| panic!("{error}"));
+                }
+            });
+        }
+    });
+}
+
+fn wait_for(done: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !done() {
+        assert!(start.elapsed() < Duration::from_secs(20), "it never came");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}

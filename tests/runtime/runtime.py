@@ -1,0 +1,132 @@
+"""How a runtime is driven: ours, runc and crun speak the same command line."""
+
+import json
+import os
+import pty
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+from judge import REPOSITORY
+
+SECONDS = 30
+
+# crun 1.8 refuses a hybrid cgroup tree, so it gets a mount namespace in which the v2 half is not mounted.
+WITHOUT_V2 = ["unshare", "--mount", "sh", "-c", 'umount /sys/fs/cgroup/unified; exec "$@"', "sh"]
+
+
+class Runtime:
+    """A runtime's program, the folder of its states and the user it runs as (`None` for the one who judges)."""
+
+    def __init__(self, program, folder, user=None):
+        self.program, self.user = Path(program), user
+        self.name = "ours" if self.program.name == "jobc-oci" else self.program.name
+        self.states = Path(folder, f"states-{self.name}")
+        self.states.mkdir(mode=0o700, exist_ok=True)
+        self.home = Path(folder, "home")
+        self.home.mkdir(mode=0o700, exist_ok=True)
+        if user:
+            os.chown(self.states, user.uid, user.gid)
+            os.chown(self.home, user.uid, user.gid)
+
+    def argv(self, *words, flags=()):
+        hybrid = self.name == "crun" and os.path.ismount("/sys/fs/cgroup/unified")
+        globally = ["--root", str(self.states), *flags]
+        if self.name == "crun" and self.user:
+            globally.append("--cgroup-manager=disabled")
+        return [*(WITHOUT_V2 if hybrid else []), *(self.user.prefix() if self.user else []), str(self.program),
+                *globally, *words]
+
+    def environment(self):
+        if not self.user:
+            return None
+        return {"PATH": os.environ["PATH"], "HOME": str(self.home), "XDG_RUNTIME_DIR": str(self.home)}
+
+    def call(self, *words, seconds=SECONDS, **more):
+        """Runs one command to its end; a run that takes too long counts as one that failed."""
+        more.setdefault("stdin", subprocess.DEVNULL)
+        started = subprocess.Popen(self.argv(*words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                   errors="surrogateescape", env=self.environment(), **more)
+        try:
+            out, err = started.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            started.kill()
+            out, err = started.communicate()
+            return subprocess.CompletedProcess(started.args, 124, out, f"{err}\nno end within {seconds} s")
+        return subprocess.CompletedProcess(started.args, started.returncode, out, err)
+
+    def run(self, bundle, name, *flags, **more):
+        return self.call("run", *flags, "--bundle", str(bundle), name, **more)
+
+    def spawn(self, bundle, name, *flags, prelude=(), **more):
+        """Starts `run` and returns while the container runs, its streams as pipes."""
+        more = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | more
+        return subprocess.Popen([*prelude, *self.argv("run", *flags, "--bundle", str(bundle), name)],
+                                text=True, errors="surrogateescape", env=self.environment(), **more)
+
+    def state(self, name):
+        """The state as the specification's JSON, `None` where there is none of that name."""
+        answer = self.call("state", name)
+        return json.loads(answer.stdout) if answer.returncode == 0 else None
+
+    def delete(self, name):
+        return self.call("delete", "--force", name)
+
+
+def ours(folder, built=None):
+    """A copy of this tree's `jobc` named `jobc-oci`, where every user may run it."""
+    copy = Path(folder, "jobc-oci")
+    if not copy.exists():
+        shutil.copy2(built or binary(), copy)
+        copy.chmod(0o755)
+    return copy
+
+
+def binary():
+    """The program cargo built last; `JOBC` names another."""
+    if "JOBC" in os.environ:
+        return Path(os.environ["JOBC"])
+    target = Path(os.environ.get("CARGO_TARGET_DIR", REPOSITORY / "target"))
+    built = [path for path in (target / "debug/jobc", target / "release/jobc") if path.exists()]
+    if not built:
+        raise SystemExit("`jobc` is not built: run `cargo build` first")
+    return max(built, key=lambda path: path.stat().st_mtime)
+
+
+def program(judge, folder):
+    """The program to judge as it was asked for, ours if nothing was."""
+    asked = judge.options.runtime
+    return ours(folder) if asked in (None, "ours") else judge.tool(asked)
+
+
+def on_a_terminal(argv, environment, answer=None, seconds=SECONDS):
+    """Runs a command on a terminal of its own, 33 rows of 101 columns; returns its exit code and what it wrote."""
+    import fcntl
+    import select
+    import struct
+    import termios
+    import time
+
+    pid, master = pty.fork()
+    if pid == 0:
+        fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 33, 101, 0, 0))
+        os.execvpe(argv[0], argv, environment or os.environ)
+    written, deadline = b"", time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if select.select([master], [], [], 0.2)[0]:
+            try:
+                piece = os.read(master, 65536)
+            except OSError:
+                break
+            if not piece:
+                break
+            written += piece
+            if answer and answer[0] in written:
+                os.write(master, answer[1])
+                answer = None
+    else:
+        os.kill(pid, 9)
+    _, status = os.waitpid(pid, 0)
+    os.close(master)
+    return os.waitstatus_to_exitcode(status), re.sub(r"\r\n", "\n", written.decode(errors="surrogateescape"))

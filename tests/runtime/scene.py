@@ -1,0 +1,122 @@
+"""Where a security check takes place: bundles with a hostile program in them, and a folder outside that must stay as it is."""
+
+import hashlib
+import os
+import subprocess
+from pathlib import Path
+
+from bundle import HERE, configuration, give, rootless, write
+
+SECRET = "the host's own words"
+
+
+class Scene:
+    """One runtime, one user, and a sentinel: files of the host, which no container may read or change."""
+
+    def __init__(self, judge, runtime, roots, folder, account):
+        self.judge, self.runtime, self.roots, self.account = judge, runtime, roots, account
+        self.folder, self.count = Path(folder), 0
+        self.inside = self.folder / "inside"
+        compiled = subprocess.run(["gcc", "-O1", "-static", "-o", self.inside, HERE / "inside.c"], capture_output=True, text=True, check=False)
+        if compiled.returncode:
+            judge.skip(f"`gcc -static` fails: {compiled.stderr.strip()}")
+        # In a user's case the files are that user's own, so that no other permission than the runtime's care protects them.
+        self.sentinel = self.folder / "sentinel"
+        (self.sentinel / "folder").mkdir(parents=True)
+        (self.sentinel / "secret").write_text(SECRET)
+        (self.sentinel / "folder/file").write_text("kept")
+        (self.sentinel / "link").symlink_to("secret")
+        for path in (self.sentinel, self.sentinel / "folder"):
+            path.chmod(0o777)
+        (self.sentinel / "secret").chmod(0o666)
+        self.owner = (account.uid, account.gid) if account else None
+        if account:
+            give(self.sentinel, self.owner)
+        self.before = self.digest()
+
+    def digest(self):
+        """Every name, kind, mode, owner, time and content below the sentinel, as one hash; reading changes none of it."""
+        told = hashlib.sha256()
+        for path in [self.sentinel, *sorted(self.sentinel.rglob("*"))]:
+            seen = path.lstat()
+            told.update(repr((str(path), seen.st_mode, seen.st_uid, seen.st_gid, seen.st_mtime_ns, seen.st_rdev)).encode())
+            if path.is_symlink():
+                told.update(os.readlink(path).encode())
+            elif path.is_file():
+                told.update(path.read_bytes())
+        return told.hexdigest()
+
+    def untouched(self):
+        if self.digest() != self.before:
+            there = sorted(str(path.relative_to(self.sentinel)) for path in self.sentinel.rglob("*"))
+            self.before = self.digest()
+            yield f"the host's folder was changed: it holds {there}"
+
+    def bundle(self, args, change=None, prepare=None):
+        """A bundle that runs `/inside` with these words, or a whole command; `prepare` changes its root's files."""
+        self.count += 1
+        place = self.folder / f"bundle-{self.count}"
+        place.mkdir()
+        config = configuration()
+        config["process"]["args"] = ["/inside", *args] if not args[0].startswith("/") else list(args)
+        config["linux"]["cgroupsPath"] = f"/judge-{os.getpid()}/{self.count}"
+        if self.account:
+            rootless(config, self.account)
+            config["linux"].pop("cgroupsPath")
+        if change:
+            change(config)
+        self.roots.bundle(place, config)
+        os.link(self.inside, place / "rootfs/inside")
+        if prepare:
+            prepare(place / "rootfs")
+        if self.account:
+            give(place, self.owner)
+            os.chown(self.inside, 0, 0)
+        write(place, config)
+        return place, f"security-{os.getpid()}-{self.count}"
+
+    def run(self, args, change=None, prepare=None, flags=(), **more):
+        """Runs a bundle to its end; exit code 124 is a container that hangs, which is always a refusal."""
+        place, name = self.bundle(args, change, prepare)
+        try:
+            return self.runtime.run(place, name, *flags, **more)
+        finally:
+            self.runtime.delete(name)
+
+    def start(self, args, change=None, prepare=None, **more):
+        """Starts a bundle and returns (process, name) after the program said `ready`; (None, what was said) if it does not."""
+        place, name = self.bundle(args, change, prepare)
+        started = self.runtime.spawn(place, name, **more)
+        line = started.stdout.readline()
+        if line.strip() != "ready":
+            _, errors = started.communicate(timeout=20)
+            self.runtime.delete(name)
+            return None, f"does not start: {line!r} {errors.strip()}"
+        return started, name
+
+    def end(self, started, name):
+        """Ends a container that was started, and gives what it printed since."""
+        self.runtime.call("kill", name, "KILL")
+        try:
+            out, _ = started.communicate(timeout=20)
+        except subprocess.TimeoutExpired:
+            started.kill()
+            out, _ = started.communicate()
+        self.runtime.delete(name)
+        return out
+
+
+def hung(ended):
+    if ended.returncode == 124:
+        yield "hangs"
+
+
+def refused(ended, what):
+    """The runtime must have failed by itself, in words, with the program not started."""
+    yield from hung(ended)
+    if "hello" in ended.stdout:
+        yield f"{what}: the program runs all the same"
+    elif ended.returncode == 0:
+        yield f"{what}: exit code 0"
+    elif not ended.stderr.strip():
+        yield f"{what}: refused without a word"

@@ -1,0 +1,76 @@
+#!/usr/bin/env python3
+"""Judges what keeps a container in: sixteen promises, each tried with an attack or a mistake that breaks it elsewhere.
+
+`--list` prints them. Every check names breakages (`broken.py`) with which it must refuse; `selftest` runs those.
+"""
+
+import os
+import sys
+from dataclasses import dataclass
+
+import user
+from bundle import Roots
+from judge import Judge, scratch
+from runtime import Runtime, program
+
+
+@dataclass
+class Check:
+    """A promise: its number in the list, its words, what tries it, and the breakages it must notice."""
+
+    number: int
+    title: str
+    attempt: object
+    breaks: tuple
+    rootless: bool
+
+
+CHECKS = []
+
+
+def check(number, title, breaks, rootless=True):
+    """Registers a function that yields what is wrong."""
+    def register(attempt):
+        CHECKS.append(Check(number, title, attempt, breaks, rootless))
+        return attempt
+    return register
+
+
+def main():
+    import checks_names
+    import checks_life
+    import checks_paths
+    import checks_process
+
+    assert checks_names and checks_life and checks_paths and checks_process
+    CHECKS.sort(key=lambda each: each.number)
+    judge = Judge("security", __doc__.split("\n", maxsplit=1)[0])
+    judge.parser.add_argument("--user", choices=("root", "range", "single"), default="root")
+    judge.parser.add_argument("--races", type=int, default=40, metavar="N", help="starts against a racer, each target")
+    judge.parser.add_argument("--list", action="store_true", help="print the checks and the breakages each must notice")
+    options = judge.parse()
+    if options.list:
+        for each in CHECKS:
+            print(f"{each.number}\t{each.title}\t{' '.join(each.breaks)}")
+        return
+    if os.geteuid() != 0:
+        judge.skip("root makes the bundles, also those of an unprivileged user")
+    account = {"root": None, "range": user.with_range, "single": user.without_range}[options.user]
+    account = account() if account else None
+    with scratch() as folder:
+        roots = Roots(folder, judge.tool("busybox"))
+        for each in CHECKS:
+            name = f"{each.number}. {each.title}"
+            if not judge.wants(name) or account and not each.rootless:
+                continue
+            place = folder / f"check-{CHECKS.index(each)}"
+            place.mkdir()
+            judge.judge(name, each.attempt(Scene(judge, Runtime(program(judge, folder), place, account), roots, place, account)))
+    judge.end()
+
+
+if __name__ == "__main__":
+    sys.modules["security"] = sys.modules["__main__"]
+    from scene import Scene
+
+    main()
