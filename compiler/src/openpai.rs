@@ -40,6 +40,7 @@ pub fn has_ssh(role: &RolePlan) -> bool {
 pub fn without_commands(protocol: &mut IndexMap<String, Value>) {
     if let Some(Value::Object(roles)) = protocol.get_mut("taskRoles") {
         for role in roles.values_mut().filter_map(Value::as_object_mut) {
+            role.shift_remove("protocolVersion");
             role.shift_remove("commands");
             role.shift_remove("prerequisites");
         }

@@ -221,6 +221,16 @@ fn task_roles<'a>(fields: &Fields<'a>, job: &Job<'_, 'a>, sink: &mut Sink) -> Ve
             );
             continue;
         }
+        if let Some(first) = read.iter().find(|first| first.ours == role.ours) {
+            let message = format!("two task roles get the name `{}`", role.ours);
+            sink.push(
+                Diagnostic::error(codes::OPENPAI_SAME_NAME, message)
+                    .at_span(role.key, "the second")
+                    .at_span(first.key, "the first")
+                    .note("names of roles have at most 32 letters here; make the two differ in the first 32"),
+            );
+            continue;
+        }
         read.push(role);
     }
     read
@@ -276,9 +286,17 @@ fn images(roles: Vec<TaskRole<'_>>, pool: &Pool<'_>, written_by_jobc: bool) -> (
             used.push((name, string(at, uri), field.key_span));
         }
     }
-    let called = |name: &str| match name.strip_prefix("image_").filter(|_| written_by_jobc) {
-        Some(name) => image_name(name),
-        None => image_name(name),
+    let short =
+        |name: &str| image_name(name.strip_prefix("image_").filter(|_| written_by_jobc).unwrap_or(name));
+    // Names that become one in our letters get a number.
+    let called = |name: &str| {
+        let ours = short(name);
+        let place = used.iter().position(|(known, ..)| *known == name).unwrap_or_default();
+        if used[..place].iter().any(|(known, ..)| short(known) == ours) {
+            format!("image-{place}")
+        } else {
+            ours
+        }
     };
     let is_jobs = |name: &str| if written_by_jobc { name == "image_main" } else { used.len() == 1 };
     let mut named: Vec<&(&str, Node, Span)> = used.iter().filter(|(name, ..)| !is_jobs(name)).collect();

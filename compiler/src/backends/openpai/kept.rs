@@ -25,7 +25,8 @@ const ORDER: [&str; 14] = [
 ];
 
 /// The fields of a task role in the order they are written.
-const ROLE_ORDER: [&str; 11] = [
+const ROLE_ORDER: [&str; 12] = [
+    "protocolVersion",
     "instances",
     "completion",
     "taskRetryCount",

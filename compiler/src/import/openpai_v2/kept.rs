@@ -159,7 +159,13 @@ fn deployment(deployment: &Deployment<'_>, roles: &[TaskRole<'_>]) -> Json {
         }
         of_roles.insert((*name).to_owned(), commands.into());
     }
-    json!({ "name": deployment.name, "taskRoles": of_roles })
+    let mut kept = Map::new();
+    kept.extend(
+        deployment.node.get("protocolVersion").map(|node| ("protocolVersion".to_owned(), node.to_json())),
+    );
+    kept.insert("name".to_owned(), deployment.name.into());
+    kept.insert("taskRoles".to_owned(), of_roles.into());
+    kept.into()
 }
 
 /// A value with the templates in its texts filled in, where all scopes agree on what they stand for.

@@ -83,6 +83,8 @@ pub(super) fn read<'a>(field: &'a Entry, job: &Job<'_, 'a>, sink: &mut Sink) -> 
             kept.insert((*kind).to_owned(), found.name.into());
         }
     }
+    // It says nothing, and is kept for its own sake.
+    kept.extend(role.entry("protocolVersion").map(|field| (field.key.clone(), field.value.to_json())));
     let key = field.key_span;
     let mut entries = vec![];
     let instances = role.number("instances", 1, sink);
