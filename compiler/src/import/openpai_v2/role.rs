@@ -7,13 +7,14 @@ use serde_json::{Map, Value as Json, json};
 use super::deployment::Deployment;
 use super::plugins::Plugin;
 use super::prerequisites::{Pool, Prerequisite};
+use super::resources;
 use super::script::{self, Around, Text};
 use super::template::Scope;
 use crate::diagnostic::{Diagnostic, Place, Safety, Sink, codes};
 use crate::document::{Entry, Node, Value};
 use crate::import::fields::{Fields, wrong};
 use crate::import::nodes::{entry, map, number, string};
-use crate::openpai::{LONGEST_LABEL, LONGEST_ROLE, OWN_PORTS, SHM_MIB, SectionValue, Sections, converted};
+use crate::openpai::{LONGEST_ROLE, SectionValue, Sections, converted};
 use crate::source::Span;
 
 /// The fields of a task role.
@@ -97,7 +98,7 @@ pub(super) fn read<'a>(field: &'a Entry, job: &Job<'_, 'a>, sink: &mut Sink) -> 
         Some((named, found.node.get("uri")?.as_str()?))
     });
     let unasked = sections.is_none_or(|sections| sections.compat);
-    entries.extend(resources(&role, unasked, &mut kept, sink));
+    entries.extend(resources::read(&role, unasked, &mut kept, sink));
     match (sections, role.entry("commands")) {
         (Some(sections), Some(field)) => entries.extend(read_back(field, sections)),
         _ => entries.extend(commands(&role, raw, &scope, job, &mut kept, sink)),
@@ -134,111 +135,6 @@ fn name(field: &Entry, sink: &mut Sink) -> Option<String> {
         );
     }
     Some(ours)
-}
-
-/// `resourcePerInstance` and `extraContainerOptions`.
-fn resources(
-    role: &Fields<'_>,
-    unasked: bool,
-    kept: &mut Map<String, Json>,
-    sink: &mut Sink,
-) -> Option<Entry> {
-    let (field, wanted) = role
-        .required("resourcePerInstance", sink)
-        .and_then(|_| role.map("resourcePerInstance", "a map of `cpu`, `memoryMB` and `gpu`", sink))?;
-    wanted.refuse_others(&["cpu", "memoryMB", "gpu", "ports"], sink);
-    let mut entries = vec![];
-    let mut need =
-        |name: &str, least: i64| wanted.required(name, sink).and_then(|_| wanted.number(name, least, sink));
-    let (cpu, memory, gpu) = (need("cpu", 1), need("memoryMB", 1), need("gpu", 0));
-    if let Some((field, count)) = cpu {
-        entries.push(entry("cpu", field.key_span, number(field.value.span, count)));
-    }
-    if let Some((field, count)) = memory {
-        entries.push(entry("memory", field.key_span, string(field.value.span, format!("{count}MiB"))));
-    }
-    let most = memory.map_or(u64::MAX, |(_, count)| count);
-    entries.extend(container_options(role, most, unasked, kept, sink));
-    if let Some((field, count)) = gpu {
-        entries.push(entry("gpu", field.key_span, number(field.value.span, count)));
-    }
-    if let Some((field, ports)) = wanted.map("ports", "a map of labels to how many ports", sink) {
-        entries.extend(self::ports(field, &ports, kept, sink));
-    }
-    Some(entry("resources", field.key_span, map(field.value.span, entries)))
-}
-
-fn container_options(
-    role: &Fields<'_>,
-    most: u64,
-    unasked: bool,
-    kept: &mut Map<String, Json>,
-    sink: &mut Sink,
-) -> Vec<Entry> {
-    let mut entries = vec![];
-    let options = role.map("extraContainerOptions", "a map of `shmMB` and `infiniband`", sink);
-    let shm = options.as_ref().and_then(|(_, options)| {
-        options.refuse_others(&["shmMB", "infiniband"], sink);
-        options.number("shmMB", 0, sink).filter(|(_, count)| *count > 0)
-    });
-    if let Some((field, count)) = shm {
-        let text = string(field.value.span, format!("{count}MiB"));
-        entries.push(entry("shm", field.key_span, text));
-        // What is written is told to the tasks, what is not is not, though it is as much.
-        if unasked && count == SHM_MIB {
-            kept.insert("extraContainerOptions".to_owned(), json!({ "shmMB": count }));
-        }
-    } else if unasked {
-        let text = format!("{}MiB", SHM_MIB.min(most));
-        entries.push(entry("shm", role.place, string(role.place, text)));
-    }
-    if let Some((field, true)) = options.and_then(|(_, options)| options.flag("infiniband", sink)) {
-        entries.push(entry("rdma", field.key_span, number(field.value.span, 1)));
-    }
-    entries
-}
-
-/// Ports by label and number; OpenPAI chooses which.
-fn ports(field: &Entry, ports: &Fields<'_>, kept: &mut Map<String, Json>, sink: &mut Sink) -> Option<Entry> {
-    let mut entries: Vec<Entry> = vec![];
-    let mut labels = Map::new();
-    if ports.node.entries().is_empty() {
-        wrong(field, "a map of at least one label", sink);
-    }
-    for port in ports.node.entries() {
-        let Some((_, count)) = ports.number(&port.key, 1, sink) else { continue };
-        let Some(ours) = converted(&port.key, LONGEST_LABEL, true) else {
-            let message = format!("`{}` is not the label of a port", port.key);
-            sink.push(
-                Diagnostic::error(codes::OPENPAI_VALUE, message)
-                    .at_span(port.key_span, "")
-                    .note("OpenPAI takes letters, digits and `_`, and no digit first"),
-            );
-            continue;
-        };
-        if let Some(other) = entries.iter().find(|other| other.key == ours) {
-            sink.push(
-                Diagnostic::error(codes::OPENPAI_SAME_NAME, format!("two ports get the label `{ours}`"))
-                    .at_span(port.key_span, "the second")
-                    .at_span(other.key_span, "the first")
-                    .note("labels have at most 15 lower-case letters, digits and `-` here; rename one"),
-            );
-            continue;
-        }
-        if ours.replace('-', "_") != port.key || OWN_PORTS.contains(&ours.as_str()) {
-            labels.insert(port.key.clone(), count.into());
-        }
-        let at = port.value.span;
-        let mut rules = vec![entry("port", port.key_span, string(at, "auto"))];
-        if count > 1 {
-            rules.push(entry("count", port.key_span, number(at, count)));
-        }
-        entries.push(entry(ours, port.key_span, map(at, rules)));
-    }
-    if !labels.is_empty() {
-        kept.insert("resourcePerInstance".to_owned(), json!({ "ports": labels }));
-    }
-    (!entries.is_empty()).then(|| entry("ports", field.key_span, map(field.value.span, entries)))
 }
 
 /// The commands with all that runs around them, as `setup`, `run` and the secrets they use.
