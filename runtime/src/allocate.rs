@@ -12,19 +12,33 @@ use rustix::fs::{Mode, OFlags};
 use serde_json::{Value, json};
 
 use crate::bundle::{Bundle, because};
+use crate::config::Config;
 use crate::error::{Error, Kind, Result};
 use crate::root::Root;
-use crate::user;
+use crate::{rootless, user};
 
 /// The answers to a bundle's annotations.
 #[derive(Debug)]
 pub struct Allocation {
     /// The root file system.
     pub root: Root,
-    /// The user that the annotation `dev.jobc.user` names, and who that is: user, group, further groups.
-    pub user: Option<(String, (u32, u32, Vec<u32>))>,
+    /// The user that the annotation `dev.jobc.user` names.
+    pub user: Option<NamedUser>,
     /// Folders of outputs that are not there yet.
     pub outputs: Vec<PathBuf>,
+}
+
+/// Who a name stands for in the container's /etc/passwd and /etc/group.
+#[derive(Debug)]
+pub struct NamedUser {
+    /// `USER` or `USER:GROUP`, as the bundle has it.
+    pub name: String,
+    /// The user.
+    pub uid: u32,
+    /// The group.
+    pub gid: u32,
+    /// Further groups.
+    pub further: Vec<u32>,
 }
 
 /// Annotations of what `jobc run` does not give yet, and what to do instead. Those that end with a dot are prefixes.
@@ -50,8 +64,10 @@ impl Allocation {
         let root = Root::of(bundle, choice, folder)?;
         let user = bundle.annotation("dev.jobc.user").map(|name| {
             let at = |error: Error| error.at("/annotations/dev.jobc.user");
-            let root = open(files_of(&root))?;
-            Ok((name.to_owned(), user::lookup(root.as_fd(), name).map_err(at)?))
+            let root = open(root.files())?;
+            let user::Account { uid, gid, additional: further } =
+                user::lookup(root.as_fd(), name).map_err(at)?;
+            Ok(NamedUser { name: name.to_owned(), uid, gid, further })
         });
         Ok(Self { user: user.transpose()?, root, outputs: absent_outputs(bundle) })
     }
@@ -66,10 +82,11 @@ impl Allocation {
         Ok(())
     }
 
-    /// The bundle's config.json with the answers in it.
+    /// The bundle's config.json with the answers in it, and what a normal user must have otherwise than it says, a line
+    /// each.
     ///
     /// What was relative to the bundle is absolute, since the copy stands elsewhere.
-    pub fn apply(&self, bundle: &Bundle) -> Result<Vec<u8>> {
+    pub fn apply(&self, bundle: &Bundle) -> Result<(Vec<u8>, Vec<String>)> {
         let broken =
             |error: serde_json::Error| Error::new(Kind::Config, format!("config.json is not JSON: {error}"));
         let mut config: Value = serde_json::from_slice(&bundle.text).map_err(broken)?;
@@ -81,7 +98,7 @@ impl Allocation {
             config["root"] = json!({});
         }
         config["root"]["path"] = json!(path);
-        if let Some((_, (uid, gid, further))) = &self.user {
+        if let Some(NamedUser { uid, gid, further, .. }) = &self.user {
             let user = &mut config["process"]["user"];
             user["uid"] = json!(uid);
             user["gid"] = json!(gid);
@@ -96,9 +113,14 @@ impl Allocation {
                 mount["source"] = json!(bundle.dir.join(source));
             }
         }
-        let mut text = serde_json::to_vec_pretty(&config).map_err(broken)?;
-        text.push(b'\n');
-        Ok(text)
+        let text = serde_json::to_vec_pretty(&config).map_err(broken)?;
+        let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
+        if uid.is_root() {
+            return Ok((text, Vec::new()));
+        }
+        let mut spec = Config::read(&text)?.spec;
+        let said = rootless::adapt(&mut spec, uid.as_raw(), gid.as_raw())?;
+        Ok((serde_json::to_vec_pretty(&spec).map_err(broken)?, said))
     }
 }
 
@@ -114,7 +136,7 @@ impl fmt::Display for Allocation {
                 }
             }
         }
-        if let Some((name, (uid, gid, further))) = &self.user {
+        if let Some(NamedUser { name, uid, gid, further }) = &self.user {
             write!(f, "user: {name} is {uid}:{gid}")?;
             let further: Vec<String> = further.iter().map(u32::to_string).collect();
             if further.is_empty() { writeln!(f)? } else { writeln!(f, ", groups {}", further.join(", "))? }
@@ -123,14 +145,6 @@ impl fmt::Display for Allocation {
             writeln!(f, "output: {}", output.display())?;
         }
         Ok(())
-    }
-}
-
-/// The folder whose /etc/passwd the container will see.
-fn files_of(root: &Root) -> &Path {
-    match root {
-        Root::Folder(path) => path,
-        Root::Overlay { lower, .. } => lower,
     }
 }
 

@@ -3,8 +3,10 @@
 //! [`make`] makes one from a bundle; [`wait`] stays with it until its end; what stands here is done to one that is
 //! there. A container's folder outlives everything else of it, so that whatever a killed command leaves can be found.
 
+pub(crate) mod groups;
 pub mod hold;
 pub mod make;
+mod stages;
 pub mod wait;
 
 use std::os::fd::OwnedFd;
@@ -12,8 +14,10 @@ use std::path::Path;
 
 use oci_spec::runtime::Spec;
 
+use crate::cgroup::Cgroup;
 use crate::config::Config;
 use crate::error::{Error, Kind, Result};
+use crate::hooks::Stage;
 use crate::signals::Signal;
 use crate::state::store::{Entry, Store};
 use crate::state::{Id, Record, Status};
@@ -58,6 +62,8 @@ pub struct Container {
     entry: Entry,
     /// What is kept of it.
     pub record: Record,
+    /// What a person should know of its making, a line each.
+    pub said: Vec<String>,
 }
 
 /// The status of a container: from its process, its control group and the fifo that it waits at.
@@ -66,6 +72,7 @@ pub fn status(folder: &Path, record: &Record) -> Status {
     match () {
         () if !process.is_alive() => Status::Stopped,
         () if hold::is_waiting(folder) => Status::Created,
+        () if cgroup(record).is_frozen().unwrap_or(false) => Status::Paused,
         () => Status::Running,
     }
 }
@@ -83,6 +90,19 @@ pub fn config(folder: &Path) -> Result<Spec> {
 /// Sends a signal to a container's first process, or to all of its processes.
 pub fn kill(store: &Store, id: &Id, signal: Signal, all: bool) -> Result<()> {
     let record = store.read(id)?;
+    if all {
+        let cgroup = cgroup(&record);
+        if signal == Signal::KILL {
+            cgroup.kill()?;
+        } else {
+            for pid in cgroup.processes()? {
+                signal.send_to(pid)?;
+            }
+        }
+        if !cgroup.is_none() {
+            return Ok(());
+        }
+    }
     let sent = match record.process {
         Some(process) => process.open()?.map_or(Ok(false), |pidfd| signal.send(&pidfd))?,
         None => false,
@@ -93,25 +113,36 @@ pub fn kill(store: &Store, id: &Id, signal: Signal, all: bool) -> Result<()> {
     Err(Error::new(Kind::State, format!("container `{id}` is not running")))
 }
 
-/// The processes of a container, by their numbers here.
+/// The processes of a container, by their numbers here: its control group's, or its first where it has no group.
 pub fn processes(store: &Store, id: &Id) -> Result<Vec<u32>> {
     let record = store.read(id)?;
+    let cgroup = cgroup(&record);
+    if !cgroup.is_none() {
+        return cgroup.processes();
+    }
     Ok(record.process.filter(|process| process.is_alive()).map(|process| process.pid).into_iter().collect())
+}
+
+/// The control groups that a record names.
+fn cgroup(record: &Record) -> Cgroup {
+    Cgroup::open(record.cgroup.clone().unwrap_or_default())
 }
 
 /// Removes a container, whatever is left of it.
 ///
 /// With `force` a container that runs is killed first, and one that is not there is no error.
-pub fn delete(store: &Store, id: &Id, force: bool) -> Result<()> {
+///
+/// Returns what went wrong with its last hooks, which keeps nothing from being removed.
+pub fn delete(store: &Store, id: &Id, force: bool) -> Result<Vec<Error>> {
     let entry = match store.open(id) {
-        Err(error) if force && error.kind == Kind::State && !store.folder(id).exists() => return Ok(()),
+        Err(error) if force && error.kind == Kind::State && !store.folder(id).exists() => return Ok(vec![]),
         other => other?,
     };
     match entry.read() {
-        Ok(Some(record)) => Container { entry, record }.delete(force),
+        Ok(Some(record)) => Container { entry, record, said: Vec::new() }.delete(force),
         // The command that made the folder was killed before it had made anything else.
-        Ok(None) => entry.remove(),
-        Err(_) if force => entry.remove(),
+        Ok(None) => entry.remove().map(|()| vec![]),
+        Err(_) if force => entry.remove().map(|()| vec![]),
         Err(error) => Err(error),
     }
 }
@@ -121,7 +152,7 @@ impl Container {
     pub fn open(store: &Store, id: &Id) -> Result<Self> {
         let entry = store.open(id)?;
         let record = entry.read()?.ok_or_else(|| incomplete(id))?;
-        Ok(Self { entry, record })
+        Ok(Self { entry, record, said: Vec::new() })
     }
 
     /// Where it is in its life.
@@ -139,17 +170,24 @@ impl Container {
         let arguments = config.process().as_ref().and_then(|process| process.args().as_deref());
         let program = arguments.and_then(|arguments| arguments.first()).map_or("", String::as_str);
         let pid = self.record.process.map_or(0, |process| process.pid);
-        hold::release(self.entry.path(), program, pid)
+        hold::release(self.entry.path(), program, pid)?;
+        stages::run(Stage::Poststart, &config, &self.record, Status::Running, pid)
     }
 
     /// Freezes every process of it.
     pub fn pause(&mut self) -> Result<()> {
-        Err(Error::new(Kind::Unsupported, "a container cannot be frozen yet"))
+        match self.status() {
+            Status::Created | Status::Running => cgroup(&self.record).freeze(),
+            status => Err(self.is_not("running", status)),
+        }
     }
 
     /// Lets it go on.
     pub fn resume(&mut self) -> Result<()> {
-        Err(Error::new(Kind::Unsupported, "a container cannot be frozen yet"))
+        match self.status() {
+            Status::Paused => cgroup(&self.record).thaw(),
+            status => Err(self.is_not("paused", status)),
+        }
     }
 
     /// Takes the lock again.
@@ -162,29 +200,38 @@ impl Container {
         self.entry.unlock();
     }
 
-    /// Kills what is left of it, and removes what it has left.
-    pub fn delete(self, force: bool) -> Result<()> {
-        match self.status() {
-            Status::Running | Status::Paused if !force => {
-                let error = self.is_not("stopped", self.status());
-                return Err(error.help("end it first, or delete it with `--force`"));
-            }
-            _ => self.end()?,
+    /// Kills what is left of it, and removes what it has left; returns what went wrong with its last hooks.
+    pub fn delete(self, force: bool) -> Result<Vec<Error>> {
+        let status = self.status();
+        if matches!(status, Status::Running | Status::Paused) && !force {
+            let error = self.is_not("stopped", status);
+            return Err(error.help("end it first, or delete it with `--force`"));
         }
-        self.entry.remove()
+        self.end()?;
+        // A container that was never made completely has no copy of its configuration, and no hooks to run.
+        let config = config(self.entry.path()).ok();
+        let failed = config.filter(|_| self.record.process.is_some());
+        let failed = failed.map(|config| stages::run_last(&config, &self.record)).unwrap_or_default();
+        self.entry.remove()?;
+        Ok(failed)
     }
 
-    /// Kills whatever of it still runs, and waits until it is gone.
+    /// Kills whatever of it still runs, waits until it is gone, and removes its control groups.
     fn end(&self) -> Result<()> {
-        let Some(process) = self.record.process else { return Ok(()) };
-        if let Some(pidfd) = process.open()? {
-            Signal::KILL.send(&pidfd)?;
+        if let Some(process) = self.record.process {
+            if let Some(pidfd) = process.open()? {
+                Signal::KILL.send(&pidfd)?;
+            }
+            if !process.wait(PATIENCE)? {
+                let message = format!("process {} was killed and is not gone", process.pid);
+                return Err(Error::new(Kind::Machine, message).help(
+                    "it waits for the kernel, perhaps for a file system or a device; try again later",
+                ));
+            }
         }
-        if process.wait(PATIENCE)? {
-            return Ok(());
-        }
-        Err(Error::new(Kind::Machine, format!("process {} was killed and is not gone", process.pid))
-            .help("it waits for the kernel, perhaps for a file system or a device; try again later"))
+        let cgroup = cgroup(&self.record);
+        cgroup.kill()?;
+        cgroup.remove()
     }
 
     fn is_not(&self, wanted: &str, status: Status) -> Error {

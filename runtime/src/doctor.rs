@@ -110,7 +110,7 @@ impl Found {
     }
 
     /// Adds several.
-    fn fixes(mut self, fixes: Vec<String>) -> Self {
+    fn fixes(mut self, fixes: impl IntoIterator<Item = String>) -> Self {
         self.fix.extend(fixes);
         self
     }

@@ -9,12 +9,13 @@ use std::path::PathBuf;
 use oci_spec::runtime::{Process as Written, Spec};
 use serde_json::{Value, json};
 
+use crate::config::Config;
+use crate::container::groups::reopened;
 use crate::container::make::write_pid;
 use crate::container::{self, Options};
 use crate::error::{Error, Kind, Result};
 use crate::prepare::join::prepare_further;
 use crate::process::Process;
-use crate::start::Groups;
 use crate::state::store::Store;
 use crate::state::{Id, Status};
 use crate::terminal::socket;
@@ -113,14 +114,18 @@ fn read(process: Value) -> Result<Written> {
         let place = error.path().to_string();
         Error::new(Kind::Config, format!("`{place}` of the process: {}", error.inner()))
     })?;
-    for (label, what) in
-        [(process.apparmor_profile(), "an AppArmor profile"), (process.selinux_label(), "an SELinux label")]
-    {
-        if label.as_deref().is_some_and(|label| !label.is_empty()) {
-            return Err(Error::new(Kind::Unsupported, format!("{what} cannot be set")).help("leave it out"));
-        }
-    }
     Ok(process)
+}
+
+/// Refuses a process that its container's configuration would be refused with.
+fn refuse(spec: &Spec, process: &Written) -> Result<()> {
+    let mut spec = spec.clone();
+    spec.set_process(Some(process.clone()));
+    Config { spec, unknown: Vec::new() }.refuse().map_err(|error| {
+        // The process may have come from a file of its own, or from the command line.
+        let place = error.place.unwrap_or_default();
+        Error { message: format!("`{place}`: {}", error.message), place: None, ..error }
+    })
 }
 
 /// A list that may be missing.
@@ -162,13 +167,15 @@ pub fn exec(store: &Store, id: &Id, request: Request) -> Result<(Process, Option
     let wanted = process.terminal().unwrap_or(false);
     let terminal = socket::for_terminal(wanted, console_socket.as_deref(), !detached, &mut options)?;
     let config = container::config(&folder)?;
+    let groups = record.cgroup.as_ref().map(reopened).transpose()?.unwrap_or_default();
+    refuse(&config, &process)?;
     // Its namespaces are opened by number; that they are the container's and no stranger's is sure if it lives after.
     let prepared =
         prepare_further(&config, &process, first.pid, &mut options, &crate::machine::Machine::look()?)?;
     if !first.is_alive() {
         return Err(Error::new(Kind::State, format!("container `{id}` has ended")));
     }
-    let process = prepared.spawn(Groups::default(), &mut |_| Ok(()))?;
+    let process = prepared.spawn(groups, &mut |_| Ok(()))?;
     if let Some(path) = &pid_file {
         write_pid(path, process.pid)?;
     }

@@ -124,7 +124,7 @@ pub fn prepare(
     let identity = identity::list(&mut steps, spec, options, machine)?;
     files::list(&mut steps, bundle, root, options, groups, &identity)?;
     let filter = rights::list(&mut steps, spec, process, &identity, machine)?;
-    let program = program::of(process, filter)?;
+    let program = program::of(process, filter, root.files())?;
     if options.end_with_parent {
         // A change of the user forgets it (prctl(2), PR_SET_PDEATHSIG).
         steps.always(Operation::EndWithParent(true));

@@ -63,6 +63,13 @@ impl Root {
         }
     }
 
+    /// The folder of the machine whose files the container begins with.
+    pub fn files(&self) -> &Path {
+        match self {
+            Self::Folder(path) | Self::Overlay { lower: path, .. } => path,
+        }
+    }
+
     /// A folder, or an archive unpacked.
     fn at(path: &Path, state_dir: &Path) -> Result<Self> {
         let shown = path.display();

@@ -109,7 +109,7 @@ pub struct Record {
     pub process: Option<Process>,
     /// Where its control groups are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cgroup: Option<serde_json::Value>,
+    pub cgroup: Option<crate::cgroup::Saved>,
     /// Limits that config.json asks for and nothing enforces.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unenforced: Vec<String>,

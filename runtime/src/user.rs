@@ -6,9 +6,11 @@
 mod accounts;
 
 use std::ffi::CString;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::path::Path;
 
 use oci_spec::runtime::User as Written;
+use rustix::fs::{Mode, OFlags};
 
 use crate::error::{Error, Kind, Result};
 use accounts::{Group, Passwd};
@@ -60,21 +62,34 @@ impl User {
     }
 }
 
-/// The home of a user, as the container's /etc/passwd says: what `HOME` is where config.json's environment has none.
+/// A user whom the container's own files know by name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Account {
+    /// User id.
+    pub uid: u32,
+    /// Group id.
+    pub gid: u32,
+    /// Further groups, in ascending order.
+    pub additional: Vec<u32>,
+}
+
+/// The home of a user, as the /etc/passwd below `root` says: what `HOME` is where config.json's environment has none.
 ///
-/// `/` where there is no such file, no such user in it, or no absolute path.
-pub fn home(root: BorrowedFd<'_>, uid: u32) -> Result<CString> {
-    let passwd = Passwd::read(root)?;
-    let home = passwd.entries().find(|entry| entry.uid == uid).map_or("/", |entry| entry.home);
-    let home = if home.starts_with('/') { home } else { "/" };
-    Ok(CString::new(home).unwrap_or_else(|_| c"/".to_owned()))
+/// `/` where there is no such file that can be read, no such user in it, or no absolute path.
+pub fn home(root: &Path, uid: u32) -> CString {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let passwd =
+        rustix::fs::open(root, flags, Mode::empty()).ok().and_then(|root| Passwd::read(root.as_fd()).ok());
+    let home = passwd.as_ref().and_then(|passwd| passwd.entries().find(|entry| entry.uid == uid));
+    let home = home.map(|entry| entry.home).filter(|home| home.starts_with('/')).unwrap_or("/");
+    CString::new(home).unwrap_or_else(|_| c"/".to_owned())
 }
 
 /// Looks up `USER[:GROUP]`, as an image or a job file writes it, in the container's /etc/passwd and /etc/group.
 ///
 /// Either part is a name or a number; a name wins over an equal number. Without a group it is the user's own, and the
 /// further groups are those whose line names the user; with one there are no further ones. A number need not be listed.
-pub fn lookup(root: BorrowedFd<'_>, text: &str) -> Result<(u32, u32, Vec<u32>)> {
+pub fn lookup(root: BorrowedFd<'_>, text: &str) -> Result<Account> {
     let (user, group) = text.split_once(':').map_or((text, None), |(user, group)| (user, Some(group)));
     if user.is_empty() || group == Some("") {
         return Err(Error::new(Kind::Config, format!("`{text}` is not a user"))
@@ -91,15 +106,17 @@ pub fn lookup(root: BorrowedFd<'_>, text: &str) -> Result<(u32, u32, Vec<u32>)> 
     if let Some(group) = group {
         let entry = groups.entries().find(|entry| entry.name == group);
         let gid = entry.map(|entry| entry.gid).or_else(|| number(group));
-        return gid.map(|gid| (uid, gid, Vec::new())).ok_or_else(|| absent("group", group, "group"));
+        return gid
+            .map(|gid| Account { uid, gid, additional: Vec::new() })
+            .ok_or_else(|| absent("group", group, "group"));
     }
-    let Some(entry) = entry else { return Ok((uid, 0, Vec::new())) };
+    let Some(entry) = entry else { return Ok(Account { uid, ..Account::default() }) };
     let own = groups.entries().filter(|group| group.members.split(',').any(|member| member == entry.name));
     let mut additional: Vec<u32> = own.map(|group| group.gid).collect();
     additional.sort_unstable();
     additional.dedup();
     additional.truncate(MOST_GROUPS);
-    Ok((uid, entry.gid, additional))
+    Ok(Account { uid, gid: entry.gid, additional })
 }
 
 fn number(text: &str) -> Option<u32> {

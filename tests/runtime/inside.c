@@ -113,14 +113,16 @@ static int bomb(int most) {
 
 /* Children of children, each in a session of its own, deaf to every signal that can be ignored. */
 static int orphans(int count) {
-    for (int i = 0; i < count; i++)
-        if (fork() == 0) {
+    for (int i = 0; i < count; i++) {
+        pid_t child = fork();
+        if (child == 0) {
             setsid();
             if (fork()) _exit(0);
             for (int s = 1; s < 64; s++) signal(s, SIG_IGN);
             for (;;) pause();
         }
-    while (wait(NULL) > 0) {}
+        waitpid(child, NULL, 0); /* and not its child, which may be ours by now */
+    }
     puts("ready");
     fflush(stdout);
     for (;;) pause();

@@ -3,6 +3,7 @@
 import hashlib
 import os
 import subprocess
+import threading
 from pathlib import Path
 
 from bundle import HERE, configuration, give, rootless, write
@@ -87,7 +88,10 @@ class Scene:
         """Starts a bundle and returns (process, name) after the program said `ready`; (None, what was said) if it does not."""
         place, name = self.bundle(args, change, prepare)
         started = self.runtime.spawn(place, name, **more)
+        guard = threading.Timer(20, started.kill)
+        guard.start()
         line = started.stdout.readline()
+        guard.cancel()
         if line.strip() != "ready":
             _, errors = started.communicate(timeout=20)
             self.runtime.delete(name)

@@ -7,6 +7,7 @@ mod exec;
 mod list;
 mod log;
 
+use crate::report::container_warning;
 use std::path::Path;
 
 use jobc_runtime::bundle::Bundle;
@@ -82,7 +83,11 @@ fn command(args: &OciArgs, log: &mut Log) -> Result<u8> {
         OciCommand::Kill { all, id, signal } => {
             container::kill(&store, &Id::new(id)?, Signal::parse(signal)?, *all)?;
         }
-        OciCommand::Delete { force, id } => container::delete(&store, &Id::new(id)?, *force)?,
+        OciCommand::Delete { force, id } => {
+            for error in container::delete(&store, &Id::new(id)?, *force)? {
+                log.warn(&error.to_string());
+            }
+        }
         OciCommand::Exec(exec) => return exec::run(&store, exec, log),
         OciCommand::Ps { format, id, options } => list::processes(&store, &Id::new(id)?, *format, options)?,
         OciCommand::List { format, quiet } => list::containers(&store, *format, *quiet)?,
@@ -124,8 +129,8 @@ fn make(
         pid_file: create.pid_file.clone(),
     };
     let made = make::begin(store, &id)?.make(&bundle, request, then)?;
-    for unenforced in &made.container.record.unenforced {
-        log.warn(unenforced);
+    for text in made.container.said.iter().chain(&made.container.record.unenforced) {
+        log.warn(text);
     }
     Ok(made)
 }
@@ -153,7 +158,9 @@ pub(crate) fn attend(made: Made, signals: &Signals, manner: Manner, keep: bool) 
     drop(relay);
     if !keep {
         container.lock()?;
-        container.delete(true)?;
+        for error in container.delete(true)? {
+            terminal::eprint(&container_warning(&error.to_string()));
+        }
     }
     Ok(exit?.code())
 }

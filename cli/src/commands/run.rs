@@ -49,16 +49,19 @@ fn bundle(args: &RunArgs) -> Result<u8> {
     let begun = make::begin(&Store::standard()?, &id)?;
     let here = args.oci_runtime.is_none();
     let allocation = Allocation::of(&original, args.root.as_deref(), begun.folder(), here)?;
+    let (text, changed) = allocation.apply(&original)?;
+    let allocated =
+        changed.iter().fold(allocation.to_string(), |all, line| format!("{all}changed: {line}\n"));
     if args.verbose && !args.dry_run {
-        terminal::eprint(&allocation.to_string());
+        terminal::eprint(&allocated);
     }
     let folder = begun.folder().join("bundle");
-    write(&folder, &allocation.apply(&original)?)?;
+    write(&folder, &text)?;
     let copy = Bundle::open(&folder)?;
     if let Some(runtime) = &args.oci_runtime {
         let other = other::Runtime::new(runtime, &allocation)?;
         if args.dry_run {
-            terminal::print(&format!("{allocation}{}\n", other.shown(&folder, &id)));
+            terminal::print(&format!("{allocated}{}\n", other.shown(&folder, &id)));
             return Ok(0);
         }
         allocation.make()?;
@@ -70,15 +73,15 @@ fn bundle(args: &RunArgs) -> Result<u8> {
         ..Request::default()
     };
     if args.dry_run {
-        let prepared = begun.plan(&copy, request)?;
-        terminal::print(&format!("{allocation}{}", steps(&prepared)));
+        let (before, prepared) = begun.plan(&copy, request)?;
+        terminal::print(&format!("{allocated}{}", steps(&before, &prepared)));
         return Ok(0);
     }
     allocation.make()?;
     let signals = Signals::take()?;
     let made = begun.make(&copy, request, Then::Attend)?;
-    for unenforced in &made.container.record.unenforced {
-        terminal::eprint(&container_warning(unenforced));
+    for text in made.container.said.iter().chain(&made.container.record.unenforced) {
+        terminal::eprint(&container_warning(text));
     }
     attend(made, &signals, Manner::AsCommand, args.keep)
 }
@@ -106,17 +109,18 @@ fn write(folder: &Path, text: &[u8]) -> Result<()> {
     )
 }
 
-/// The steps of the container's first process in order, each with the field of config.json that asks for it.
-fn steps(prepared: &jobc_runtime::prepare::Prepared) -> String {
-    let line = |(index, step): (usize, &jobc_runtime::operation::Step)| {
+/// What is done before there is a process, then the steps of the container's first process, each with the field of
+/// config.json that asks for it.
+fn steps(before: &[String], prepared: &jobc_runtime::prepare::Prepared) -> String {
+    let steps = prepared.steps.iter().map(|step| {
         let place = step.place.as_ref().map(|place| format!("  [{place}]")).unwrap_or_default();
-        format!("{:3}  {}{place}\n", index + 1, step.operation)
-    };
+        format!("{}{place}", step.operation)
+    });
     let arguments: Vec<String> =
         prepared.program.arguments.iter().map(|word| quoted(&word.to_string_lossy())).collect();
-    let program =
-        format!("{:3}  execute {}  [/process/args]\n", prepared.steps.len() + 1, arguments.join(" "));
-    prepared.steps.iter().enumerate().map(line).chain([program]).collect()
+    let program = format!("execute {}  [/process/args]", arguments.join(" "));
+    let lines = before.iter().cloned().chain(steps).chain([program]);
+    lines.enumerate().map(|(index, line)| format!("{:3}  {line}\n", index + 1)).collect()
 }
 
 /// A word as a shell takes it.

@@ -200,3 +200,6 @@ impl fmt::Display for Rule {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

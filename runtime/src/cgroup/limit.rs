@@ -197,7 +197,7 @@ impl Asked<'_> {
         lists
             .into_iter()
             .map(|(name, list)| {
-                let entries = list.iter().flatten();
+                let entries = list.iter().flatten().filter(|one| one.rate() > 0);
                 (name, entries.map(|one| (format!("{}:{}", one.major(), one.minor()), one.rate())).collect())
             })
             .collect()
@@ -254,3 +254,6 @@ fn no_controller(controller: Controller, place: &str) -> Error {
         .at(place)
         .help(GO_ON)
 }
+
+#[cfg(test)]
+mod tests;

@@ -62,3 +62,6 @@ impl GroupPath {
         self.names.iter().collect()
     }
 }
+
+#[cfg(test)]
+mod tests;

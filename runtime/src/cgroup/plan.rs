@@ -48,7 +48,7 @@ pub enum Interface {
 }
 
 /// What a group is made for even where nothing is limited: to count what a container uses.
-const COUNTED: [Controller; 4] = [Controller::Cpu, Controller::Cpuacct, Controller::Memory, Controller::Pids];
+const COUNTED: [Controller; 2] = [Controller::Cpuacct, Controller::Memory];
 
 impl Plan {
     /// Decides which groups a container gets.
@@ -204,3 +204,6 @@ pub(super) fn without_devices(request: &Request<'_>, why: &dyn fmt::Display) -> 
 fn program_possible() -> bool {
     rustix::process::geteuid().is_root()
 }
+
+#[cfg(test)]
+mod tests;

@@ -75,6 +75,22 @@ impl Config {
     }
 }
 
+impl Config {
+    /// Refuses a configuration with which anything is wrong: with the first error, which names the places of the others.
+    pub fn refuse(&self) -> Result<(), Error> {
+        let mut errors = self.check().into_iter();
+        let Some(first) = errors.next() else { return Ok(()) };
+        let others: Vec<String> =
+            errors.filter_map(|error| error.place).map(|place| format!("`{place}`")).collect();
+        if others.is_empty() {
+            return Err(first);
+        }
+        let also = format!("then see also {}", others.join(", "));
+        let help = first.help.as_ref().map_or_else(|| also.clone(), |help| format!("{help}; {also}"));
+        Err(first.help(help))
+    }
+}
+
 /// The version: 1.0 to 1.3, by semantic versioning the later ones understand the earlier.
 fn version(spec: &Spec, findings: &mut Findings) {
     let version = spec.version();

@@ -4,16 +4,17 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use super::{Container, Options, hold};
+use super::groups::{self, Decided};
+use super::{Container, Options, hold, stages};
 use crate::bundle::Bundle;
 use crate::error::{Error, Kind, Result};
+use crate::hooks::Stage;
 use crate::machine::Machine;
 use crate::prepare::{Prepared, prepare};
 use crate::process::Process;
 use crate::root::Root;
-use crate::start::Groups;
 use crate::state::store::Store;
-use crate::state::{Id, Record, process};
+use crate::state::{Id, Record, Status, process};
 use crate::terminal::socket;
 
 /// What to make of a bundle, beside what its config.json says.
@@ -78,7 +79,7 @@ pub fn begin(store: &Store, id: &Id) -> Result<Begun> {
         cgroup: None,
         unenforced: Vec::new(),
     };
-    Ok(Begun { container: Some(Container { entry, record }) })
+    Ok(Begun { container: Some(Container { entry, record, said: Vec::new() }) })
 }
 
 impl Begun {
@@ -88,15 +89,23 @@ impl Begun {
     }
 
     /// Lists what would be done to make a container of a bundle and run it.
-    pub fn plan(&self, bundle: &Bundle, request: Request) -> Result<Prepared> {
+    ///
+    /// First what is done to its control groups, a line each, then its first process's steps.
+    pub fn plan(&self, bundle: &Bundle, request: Request) -> Result<(Vec<String>, Prepared)> {
         let Request { mut options, root, console_socket, .. } = request;
         let _receiver = open_terminal(bundle, &mut options, console_socket.as_deref(), Then::Attend)?;
         options.end_with_parent = true;
+        if let Some(container) = &self.container {
+            options.id.clone_from(&container.record.id);
+        }
         let root = match root {
             Some(root) => root,
             None => Root::of(bundle, None, self.folder())?,
         };
-        prepare(bundle, &root, &mut options, &Machine::look()?, None)
+        let machine = Machine::look()?;
+        let decided = Decided::of(&bundle.config.spec, &options, &machine)?;
+        let prepared = prepare(bundle, &root, &mut options, &machine, Some(&decided.view()))?;
+        Ok((decided.describe(), prepared))
     }
 
     /// Makes the container from a bundle, as far as `then` says. Nothing is left of it where that fails.
@@ -121,6 +130,7 @@ impl Drop for Begun {
 
 impl Container {
     fn make(&mut self, bundle: &Bundle, request: Request, then: Then) -> Result<(Process, Option<OwnedFd>)> {
+        bundle.config.refuse()?;
         let Request { mut options, root, console_socket, pid_file } = request;
         options.id.clone_from(&self.record.id);
         options.end_with_parent = then == Then::Attend;
@@ -137,13 +147,29 @@ impl Container {
         self.record.bundle.clone_from(&bundle.dir);
         self.entry.write_file("config.json", &bundle.text)?;
         self.entry.write(&self.record)?;
-        let prepared = prepare(bundle, &root, &mut options, &Machine::look()?, None)?;
-        let process = prepared.spawn(Groups::default(), &mut |_| Ok(()))?;
+        let machine = Machine::look()?;
+        let spec = &bundle.config.spec;
+        let decided = Decided::of(spec, &options, &machine)?;
+        let prepared = prepare(bundle, &root, &mut options, &machine, Some(&decided.view()))?;
+        self.said.clone_from(&prepared.said);
+        let (mut cgroup, unenforced) = decided.make(spec, &options, &machine)?;
+        self.record.cgroup = Some(cgroup.saved().clone());
+        self.record.unenforced = unenforced.iter().map(ToString::to_string).collect();
+        // Written before there is a process: what a killed command leaves in a control group must be found.
+        self.entry.write(&self.record)?;
+        let record = &self.record;
+        let process = prepared.spawn(groups::entrances(&mut cgroup), &mut |pid| {
+            stages::run(Stage::Prestart, spec, record, Status::Creating, pid)?;
+            stages::run(Stage::CreateRuntime, spec, record, Status::Creating, pid)
+        })?;
         self.record.process = process::Process::of_child(process.pid);
         self.entry.write(&self.record)?;
         let terminal = terminal.map(|socket| socket::receive(&socket)).transpose()?;
         if let Some(path) = &pid_file {
             write_pid(path, process.pid)?;
+        }
+        if then != Then::Hold {
+            stages::run(Stage::Poststart, spec, &self.record, Status::Running, process.pid)?;
         }
         Ok((process, terminal))
     }

@@ -3,7 +3,7 @@
 use std::os::fd::AsFd as _;
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
 use crate::error::{Error, Result};
@@ -84,28 +84,38 @@ fn look(process: &Process, signals: &Signals, relay: Option<&mut Relay>) -> Resu
     let pidfd = process.pidfd.as_fd();
     let Some(relay) = relay else {
         polled.push(PollFd::from_borrowed_fd(pidfd, PollFlags::IN));
-        sleep(&mut polled)?;
+        sleep(&mut polled, None)?;
         return Ok(Look { signal: !polled[0].revents().is_empty(), gone: !polled[1].revents().is_empty() });
     };
     if !relay.is_ending() {
         polled.push(PollFd::from_borrowed_fd(pidfd, PollFlags::IN));
     }
     let own = polled.len();
+    let patience = relay.patience();
     polled.extend(relay.interests());
-    sleep(&mut polled)?;
+    let over = sleep(&mut polled, patience)?;
     let look = Look {
         signal: !polled[0].revents().is_empty(),
         gone: polled[1..own].iter().any(|polled| !polled.revents().is_empty()),
     };
     let ready = relay.ready(&polled[own..]);
     drop(polled);
+    if over {
+        relay.remind();
+    }
     relay.step(ready);
     Ok(look)
 }
 
-fn sleep(polled: &mut [PollFd<'_>]) -> Result<()> {
-    match poll(polled, None) {
-        Ok(_) | Err(Errno::INTR) => Ok(()),
+/// Waits, for at most so many milliseconds; true when the time is over.
+fn sleep(polled: &mut [PollFd<'_>], milliseconds: Option<u32>) -> Result<bool> {
+    let time = milliseconds.map(|milliseconds| Timespec {
+        tv_sec: i64::from(milliseconds / 1000),
+        tv_nsec: i64::from(milliseconds % 1000) * 1_000_000,
+    });
+    match poll(polled, time.as_ref()) {
+        Ok(ready) => Ok(ready == 0),
+        Err(Errno::INTR) => Ok(false),
         Err(errno) => Err(Error::machine("wait for the container", errno)),
     }
 }

@@ -20,6 +20,7 @@ use rustix::mount::{
 };
 use rustix::thread::UnshareFlags;
 
+use crate::cgroup::{Group, Interface, Layout, Plan, Request};
 use crate::id_map::IdMaps;
 
 /// Where the tries mount: a folder that every machine has. It is covered in the try's own mount namespace only.
@@ -74,6 +75,9 @@ fn one(step: &str, again: &mut dyn FnMut() -> Command) -> Result<String, String>
     let silent = String::new();
     if let Some(path) = step.strip_prefix("place=") {
         return place(Path::new(path));
+    }
+    if let Some(controllers) = step.strip_prefix("limits=") {
+        return limits(controllers);
     }
     if let Some(made) = step.strip_prefix("in-time=") {
         let now = namespace("time")?;
@@ -243,6 +247,33 @@ fn trampoline(again: &mut dyn FnMut() -> Command) -> Result<(), String> {
     let image = crate::trampoline::build(&[program], None, 2).map_err(|error| error.message)?;
     let mut command = Command::new(format!("/proc/self/fd/{}", image.as_raw_fd()));
     child(command.args(again().get_args()).arg("")).map(drop)
+}
+
+/// The control groups that a container with some limits would get, a line each; nothing is made.
+///
+/// Where a limit could not be had, the error's second line says what to do.
+fn limits(controllers: &str) -> Result<String, String> {
+    let words = |error: crate::Error| format!("{}\n{}", error.message, error.help.unwrap_or_default());
+    let mut resources = serde_json::json!({});
+    for name in controllers.split('+').filter(|name| !name.is_empty()) {
+        let (section, field, value) = match name {
+            "memory" => ("memory", "limit", serde_json::json!(1 << 30)),
+            "pids" => ("pids", "limit", serde_json::json!(1024)),
+            "cpu" => ("cpu", "shares", serde_json::json!(512)),
+            "cpuset" => ("cpu", "cpus", serde_json::json!("0")),
+            _ => return Err(format!("no limit `{name}`")),
+        };
+        resources[section][field] = value;
+    }
+    let resources = serde_json::from_value(resources).map_err(|error| error.to_string())?;
+    let user_namespace = !rustix::process::geteuid().is_root();
+    let request = Request { id: "doctor", resources: Some(&resources), user_namespace, ..Request::default() };
+    let plan = Layout::detect().and_then(|layout| Plan::of(&layout, &request)).map_err(words)?;
+    let line = |group: &Group| match &group.interface {
+        Interface::V1(_) => format!("v1 {}\n", group.folder().display()),
+        Interface::V2 => format!("v2 {}\n", group.folder().display()),
+    };
+    Ok(plan.groups.iter().map(line).collect())
 }
 
 /// What a folder that may not be there yet would offer: the nearest one above it, whether it may be written, its free

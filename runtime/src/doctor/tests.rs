@@ -94,8 +94,11 @@ impl Machine for Described {
         for step in steps.split(',') {
             let name = if as_whom == As::Nobody { format!("nobody:{step}") } else { step.to_owned() };
             if let Some(why) = self.value("refuse", &name) {
-                return Err(format!("{step}: {why}"));
+                return Err(format!("{step}: {}", why.replace("\\n", "\n")));
             }
+        }
+        if steps.starts_with("limits=") {
+            return Ok("v2 /sys/fs/cgroup/jobc/doctor\n".to_owned());
         }
         let place = steps.strip_prefix("place=");
         let facts =
@@ -121,7 +124,7 @@ const USUAL: &str = r"
     /proc/self/mountinfo = 35 24 0:30 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw,nsdelegate
     /proc/swaps = Filename\n/dev/sda2
     /proc/sys/kernel/seccomp/actions_avail = kill_process kill_thread trap errno user_notif trace log allow
-    /sys/fs/cgroup/user.slice/session.scope/cgroup.controllers = cpuset cpu io memory hugetlb pids rdma misc
+    /sys/fs/cgroup/cgroup.controllers = cpuset cpu io memory hugetlb pids rdma misc
     there /sys/fs/cgroup/user.slice/session.scope/memory.max
     there /sys/fs/cgroup/user.slice/session.scope/memory.swap.max
     program newuidmap = /usr/bin/newuidmap
@@ -140,11 +143,12 @@ const USUAL: &str = r"
 ";
 
 /// Root of such a machine, who may make groups.
-const ROOT: &str = r"
-    user 0 root
-    write /sys/fs/cgroup/user.slice/session.scope
-    write /sys/fs/cgroup/user.slice/session.scope/cgroup.procs
-    write /sys/fs/cgroup/user.slice/session.scope/cgroup.subtree_control
+const ROOT: &str = "user 0 root\n";
+
+/// A user to whom nobody gave control groups.
+const NOT_GIVEN: &str = r"
+    refuse limits=memory+pids = this user may not make control groups, neither in `/own` nor above it\nstart it in a group of your own, as by `systemd-run`; or remove it from config.json
+    refuse limits= = this user may not make control groups, neither in `/own` nor above it
 ";
 
 fn report(differs: &str) -> Report {
@@ -189,33 +193,15 @@ fn a_usual_machine_as_root() {
 fn a_usual_machine_as_a_user_of_a_terminal() {
     check(
         "usual_user",
-        r"
-        user 1000 ada
-        /etc/subuid = ada:100000:65536
-        /etc/subgid = 1000:100000:65536
-        write /sys/fs/cgroup/user.slice/user-1000.slice/user@1000.service
-        ",
+        &format!(
+            "user 1000 ada
+            /etc/subuid = ada:100000:65536
+            /etc/subgid = 1000:100000:65536
+            there /run/systemd/system
+            there /sys/fs/cgroup/user.slice/user-1000.slice/user@1000.service
+            {NOT_GIVEN}"
+        ),
     );
-}
-
-#[test]
-fn a_user_whom_few_controllers_were_handed_on_to() {
-    let given = r"
-        user 1000 ada
-        there /run/systemd/system
-        write /sys/fs/cgroup/user.slice/session.scope
-        write /sys/fs/cgroup/user.slice/session.scope/cgroup.procs
-        write /sys/fs/cgroup/user.slice/session.scope/cgroup.subtree_control
-        /sys/fs/cgroup/cgroup.controllers = cpuset cpu io memory hugetlb pids
-        /sys/fs/cgroup/user.slice/session.scope/cgroup.controllers = memory pids";
-    let found = one("cgroup.controllers", given);
-    assert_eq!(found.found, "memory, pids; not cpu, cpuset, io, hugetlb");
-    assert!(found.fix[0].contains("Delegate=cpu cpuset io memory pids\\n"), "{}", found.fix[0]);
-    assert_eq!(one("cgroup.delegated", given).status, Status::Ok);
-    let without = given.replace("there /run/systemd/system", "");
-    assert!(one("cgroup.controllers", &without).fix[0].contains("cgroup.subtree_control"));
-    let nobody_has_them = without.replace("= cpuset cpu io memory hugetlb pids", "= memory pids");
-    assert!(one("cgroup.controllers", &nobody_has_them).fix.is_empty());
 }
 
 #[test]
@@ -226,13 +212,41 @@ fn a_user_with_groups_of_their_own() {
         user 1000 ada
         /etc/subuid = ada:100000:65536
         /etc/subgid = ada:100000:65536
-        write /sys/fs/cgroup/user.slice/session.scope
-        write /sys/fs/cgroup/user.slice/session.scope/cgroup.procs
-        write /sys/fs/cgroup/user.slice/session.scope/cgroup.subtree_control
         variable XDG_RUNTIME_DIR = /run/user/1000
         there /run/user/1000
         ",
     );
+}
+
+#[test]
+fn a_user_whom_few_controllers_were_handed_on_to() {
+    let given = "user 1000 ada
+        there /run/systemd/system
+        refuse limits=memory+pids+cpu+cpuset = the control group `/own` was not given `cpuset`";
+    let found = one("cgroup.delegated", given);
+    assert_eq!(
+        (found.status, &*found.found),
+        (Status::Limited, "the control group `/own` was not given `cpuset`")
+    );
+    assert!(found.fix[0].contains("Delegate=cpu cpuset io memory pids\\n"), "{}", found.fix[0]);
+    let without = given.replace("there /run/systemd/system", "");
+    assert!(one("cgroup.delegated", &without).fix[0].contains("cgroup.subtree_control"));
+    assert!(one("cgroup.delegated", &given.replace("1000 ada", "0 root")).fix.is_empty());
+}
+
+#[test]
+fn a_user_whom_nobody_gave_groups() {
+    let of = |machine: &str| one("cgroup.delegated", &format!("user 1000 ada\n{NOT_GIVEN}\n{machine}")).fix;
+    let own = "start it in a group of your own, as by `systemd-run`";
+    let root = "as root: mkdir /sys/fs/cgroup/ada, chown it with its cgroup.procs and cgroup.subtree_control to ada, and \
+                start their shell in a group below it";
+    assert_eq!(of(""), [root]);
+    let log_in = "log in by ssh, at a terminal or with machinectl shell, so that systemd makes groups";
+    assert_eq!(of("there /run/systemd/system"), [own, log_in]);
+    let v1 = "/proc/self/cgroup = 4:memory:/\n/proc/self/mountinfo = 31 23 0:28 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory";
+    let each =
+        "as root: make a group for ada in each tree of version 1, chown it, and start their shell in it";
+    assert_eq!(of(v1), [each]);
 }
 
 #[test]
@@ -247,6 +261,8 @@ fn a_user_without_namespaces() {
         /proc/sys/kernel/apparmor_restrict_unprivileged_userns = 1
         refuse user = operation not permitted (EPERM)
         refuse user-range = operation not permitted (EPERM)
+        refuse limits=memory+pids = this user may not make control groups, neither in `/own` nor above it
+        refuse limits= = this user may not make control groups
         ",
     );
 }
@@ -272,6 +288,8 @@ fn root_inside_a_docker_container() {
         /proc/self/cgroup = 0::/
         /proc/self/mountinfo = 35 24 0:30 / /sys/fs/cgroup ro,nosuid - cgroup2 cgroup2 rw
         /sys/fs/cgroup/cgroup.controllers = cpuset cpu io memory hugetlb pids
+        refuse limits=memory+pids = this user may not make control groups, neither in `/sys/fs/cgroup` nor above it
+        refuse limits= = this user may not make control groups
         refuse mount = operation not permitted (EPERM)
         refuse pid = operation not permitted (EPERM)
         refuse ipc = operation not permitted (EPERM)
@@ -296,7 +314,6 @@ fn an_old_kernel_with_control_groups_of_version_1() {
         /proc/self/cgroup = 12:hugetlb:/\n11:memory:/system.slice\n4:cpu,cpuacct:/\n3:devices:/
         /proc/self/mountinfo = 31 23 0:28 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n32 23 0:29 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n33 23 0:30 / /sys/fs/cgroup/devices rw - cgroup cgroup rw,devices\n34 23 0:31 / /sys/fs/cgroup/hugetlb rw - cgroup cgroup rw,hugetlb
         /proc/cgroups = #subsys_name\thierarchy\tnum_cgroups\tenabled\npids\t0\t1\t0
-        write /sys/fs/cgroup/memory/system.slice
         lack clone3
         lack mount_setattr
         refuse time = invalid argument (EINVAL)

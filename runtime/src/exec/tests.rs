@@ -57,8 +57,22 @@ fn what_cannot_be_changed_to_is_said() {
     assert_snapshot!(check(CONTAINER, &variable), @"`=x` is no variable");
     let capability = Changes { capabilities: vec!["FLY".to_owned()], ..Changes::default() };
     assert!(check(CONTAINER, &capability).contains("CAP_FLY"), "{}", check(CONTAINER, &capability));
-    let label = r#"{"cwd": "/", "user": {"uid": 0, "gid": 0}, "selinuxLabel": "x"}"#;
-    assert_snapshot!(read_process(label.as_bytes()).expect_err("refused"), @"an SELinux label cannot be set");
     assert_snapshot!(read_process(b"{").expect_err("refused"), @"the process's file is not JSON: EOF while parsing an object at line 1 column 1");
     assert_snapshot!(read_process(b"{\"cwd\": 1}").expect_err("refused"), @"`cwd` of the process: invalid type: integer `1`, expected path string");
+}
+
+#[test]
+fn a_process_is_checked_as_that_of_a_configuration() {
+    let container = json!({
+        "ociVersion": "1.1.0", "root": {"path": "rootfs"}, "process": {"cwd": "/", "user": {}},
+        "linux": {"namespaces": [{"type": "mount"}]}
+    });
+    let container: Spec = serde_json::from_value(container).expect("a configuration");
+    let check = |process: Value| match refuse(&container, &read(process).expect("a process")) {
+        Ok(()) => "fine".to_owned(),
+        Err(error) => error.to_string(),
+    };
+    assert_snapshot!(check(json!({"cwd": "/", "user": {}, "args": ["id"]})), @"fine");
+    assert_snapshot!(check(json!({"cwd": "/", "user": {}, "args": ["id"], "selinuxLabel": "x"})), @"`/process/selinuxLabel`: `selinuxLabel` is not supported: labels of SELinux are not set here");
+    assert_snapshot!(check(json!({"cwd": "work", "user": {}, "args": ["id"]})), @"`/process/cwd`: `work` is not an absolute path");
 }

@@ -1,17 +1,20 @@
 //! The program itself: where it is looked for, its arguments, its environment.
 
 use std::ffi::CString;
+use std::path::Path;
 
 use oci_spec::runtime::Process;
 
 use super::{Program, c_string};
 use crate::error::{Error, Kind, Result};
 use crate::seccomp::Program as Filter;
+use crate::user;
 
 /// Where programs are looked for when the environment says nothing, as execvp(3) has it.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-pub(super) fn of(process: &Process, filter: Option<Filter>) -> Result<Program> {
+/// `root` is where the container's /etc/passwd is found by this process: the home of its user, where it is not given.
+pub(super) fn of(process: &Process, filter: Option<Filter>, root: &Path) -> Result<Program> {
     let texts = |list: &Option<Vec<String>>, place: &str| -> Result<Vec<CString>> {
         list.iter()
             .flatten()
@@ -20,7 +23,11 @@ pub(super) fn of(process: &Process, filter: Option<Filter>) -> Result<Program> {
             .collect()
     };
     let arguments = texts(process.args(), "/process/args")?;
-    let environment = texts(process.env(), "/process/env")?;
+    let mut environment = texts(process.env(), "/process/env")?;
+    if !environment.iter().any(|variable| variable.as_bytes().starts_with(b"HOME=")) {
+        let home = user::home(root, process.user().uid());
+        environment.push(c_string([b"HOME=", home.as_bytes()].concat(), "/process/env")?);
+    }
     let name = arguments.first().filter(|name| !name.is_empty()).ok_or_else(|| {
         Error::new(Kind::Config, "there is no program to start")
             .at("/process/args")

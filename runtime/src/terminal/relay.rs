@@ -10,7 +10,7 @@ use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::pty::OpenptFlags;
 use rustix::stdio::{stdin, stdout};
-use rustix::termios::{LocalModes, SpecialCodeIndex, isatty, tcgetattr, tcgetwinsize, tcsetwinsize};
+use rustix::termios::{SpecialCodeIndex, isatty, tcgetattr, tcgetwinsize, tcsetwinsize};
 
 use super::RawMode;
 use crate::error::{Error, Result};
@@ -157,15 +157,38 @@ impl Relay {
         }
     }
 
-    /// Our input has ended: the container's programs read the end where they read lines, as from a terminal whose user
-    /// presses Ctrl-D; after an unfinished line it takes two, the first of which only hands the line over.
+    /// Our input has ended: the container's programs read an end, as from a terminal whose user presses Ctrl-D. After an
+    /// unfinished line it takes two, the first of which only hands the line over.
     fn end_input(&mut self) {
         self.input = None;
-        let Some(terminal) = self.master.as_ref().and_then(|master| tcgetattr(master).ok()) else { return };
-        if terminal.local_modes.contains(LocalModes::ICANON) {
-            let end = terminal.special_codes[SpecialCodeIndex::VEOF];
-            let unfinished = self.to_container.last.is_some_and(|byte| byte != b'\n' && byte != b'\r');
-            self.to_container.push(&[end, end][usize::from(!unfinished)..]);
+        let unfinished = self.to_container.last.is_some_and(|byte| byte != b'\n' && byte != b'\r');
+        let end = self.end_key();
+        self.to_container.push(&[end, end][usize::from(!unfinished)..]);
+    }
+
+    /// The key for the end of the input, as the container's terminal is set.
+    fn end_key(&self) -> u8 {
+        const CTRL_D: u8 = 4;
+        let settings = self.master.as_ref().and_then(|master| tcgetattr(master).ok());
+        settings.map_or(CTRL_D, |settings| settings.special_codes[SpecialCodeIndex::VEOF])
+    }
+
+    /// How long to wait before [`remind`](Self::remind), in milliseconds; nothing where there is no need.
+    pub fn patience(&self) -> Option<u32> {
+        (self.input.is_none() && self.master.is_some() && !self.ending).then_some(200)
+    }
+
+    /// The end of an input lasts, and a key is read once: it is pressed again where somebody has read it. A shell that
+    /// sets its terminal anew at its start even drops it.
+    pub fn remind(&mut self) {
+        let Some(peer) = &self.peer else { return };
+        let mut waiting = [PollFd::new(peer, PollFlags::IN)];
+        let nothing = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
+        let unread = rustix::event::poll(&mut waiting, Some(&nothing)) != Ok(0);
+        if self.to_container.is_empty() && !unread {
+            let end = self.end_key();
+            self.to_container.push(&[end]);
+            self.write_container();
         }
     }
 

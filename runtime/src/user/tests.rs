@@ -22,7 +22,7 @@ fn root() -> tempfile::TempDir {
 fn check(root: &tempfile::TempDir, text: &str) -> String {
     let root = File::open(root.path()).expect("the root");
     let said = match lookup(root.as_fd(), text) {
-        Ok(found) => format!("{found:?}"),
+        Ok(Account { uid, gid, additional }) => format!("{:?}", (uid, gid, additional)),
         Err(error) => error.to_string(),
     };
     format!("{text}: {said}\n")
@@ -67,9 +67,9 @@ fn users_by_name_and_by_number() {
 #[test]
 fn homes() {
     let root = root();
-    let folder = File::open(root.path()).expect("the root");
-    let home = |uid| home(folder.as_fd(), uid).expect("a home").into_string().expect("text");
+    let home = |uid| home(root.path(), uid).into_string().expect("text");
     assert_eq!([0, 1000, 1001, 77, 5, 4242].map(home), ["/root", "/home/ann", "/", "/home/number", "/", "/"]);
+    assert_eq!(super::home(std::path::Path::new("/nowhere"), 0).as_c_str(), c"/");
 }
 
 #[test]

@@ -5,6 +5,7 @@
 //! skipped aloud.
 
 mod devices;
+mod given;
 mod life;
 mod limits;
 mod under;

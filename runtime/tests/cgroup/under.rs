@@ -3,32 +3,44 @@
 use std::path::Path;
 use std::process::Command;
 
-/// Runs this program's tests under a user-mode kernel; skipped aloud where that is not installed.
-fn check(arrangement: &str) {
+/// Whether a kernel of its own can be started here; a reason, said aloud, where it cannot.
+fn is_installed(what: &str, probe: &str) -> bool {
     if std::env::var_os("JOBC_UNDER").is_some() {
-        return;
+        return false;
     }
-    let runner = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/vm/uml");
-    let installed = Command::new("sh")
-        .args(["-c", "command -v linux.uml"])
-        .output()
-        .is_ok_and(|out| out.status.success());
-    if !installed && std::env::var_os("JOBC_ORACLES").is_none_or(|value| value != "required") {
-        eprintln!("skipped: `linux.uml` is not installed; `tests/oracles/install` installs it");
-        return;
+    let found = Command::new("sh").args(["-c", probe]).status().is_ok_and(|status| status.success());
+    let required = std::env::var_os("JOBC_ORACLES").is_some_and(|value| value == "required");
+    assert!(found || !required, "{what} is not installed; `tests/oracles/install` installs it");
+    if !found {
+        eprintln!("skipped: {what} is not installed; `tests/oracles/install` installs it");
     }
-    let done = Command::new(runner)
-        .args(["-c", arrangement, "-t", "300"])
+    found
+}
+
+/// Runs this program's tests of that name under a kernel that `tests/vm/<runner>` starts; its output.
+fn run(runner: &[&str], name: &str) -> String {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/vm");
+    let done = Command::new(folder.join(runner[0]))
+        .args(&runner[1..])
+        .args(["-t", "300"])
         .arg(std::env::current_exe().expect("this program"))
-        .args(["--test-threads=1", "--nocapture"])
-        .env("JOBC_UNDER", arrangement)
+        .args(["--test-threads=1", "--nocapture", name])
+        .env("JOBC_UNDER", runner.join(" "))
         .output()
         .expect("the runner starts");
     let text = String::from_utf8_lossy(&done.stdout).into_owned() + &String::from_utf8_lossy(&done.stderr);
     assert!(done.status.success(), "{}\n{text}", done.status);
-    assert!(text.contains("0 failed"), "{text}");
+    assert!(text.contains(" 0 failed"), "{text}");
+    assert!(!text.contains(" 0 passed"), "{text}");
     assert!(!text.contains("skipped: only root"), "{text}");
     println!("{text}");
+    text
+}
+
+fn check(arrangement: &str) {
+    if is_installed("`linux.uml`", "command -v linux.uml busybox >/dev/null") {
+        run(&["uml", "-c", arrangement], "");
+    }
 }
 
 #[test]
@@ -44,4 +56,15 @@ fn under_version_1() {
 #[test]
 fn under_version_1_with_a_unified_tree() {
     check("hybrid");
+}
+
+/// User-mode kernels have neither CPU sets nor huge pages.
+#[test]
+fn under_a_kernel_with_every_controller() {
+    let kernel = concat!(env!("CARGO_MANIFEST_DIR"), "/../.oracles/vm/vmlinuz");
+    let probe = format!("command -v qemu-system-x86_64 busybox >/dev/null && test -r {kernel}");
+    if is_installed("an emulator with a kernel", &probe) {
+        let text = run(&["qemu"], "limits::");
+        assert!(!text.contains("skipped"), "{text}");
+    }
 }

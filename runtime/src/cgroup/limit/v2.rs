@@ -135,8 +135,6 @@ fn io(asked: &Asked<'_>, limits: &mut Limits) {
     }
     for ((field, entries), key) in asked.throttles().into_iter().zip(["rbps", "wbps", "riops", "wiops"]) {
         for (index, (device, rate)) in entries.into_iter().enumerate() {
-            // Version 1 reads 0 as no limit; version 2 would refuse it.
-            let rate = if rate == 0 { "max".to_owned() } else { rate.to_string() };
             let text = format!("{device} {key}={rate}");
             limits.push(Controller::Io, &format!("blockIO/{field}/{index}"), "io.max", &text);
         }

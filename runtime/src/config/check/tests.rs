@@ -199,3 +199,21 @@ fn several_mistakes_are_told_at_once() {
         check(&json!({"root": null, "process": {"cwd": "a", "args": []}, "windows": {"servicing": true}}));
     assert_eq!(text.matches("config.json: ").count(), 4, "{text}");
 }
+
+#[test]
+fn a_refusal_names_every_place() {
+    let refusal = |patch: Value| {
+        let mut document = sound();
+        merge(&mut document, &patch);
+        Config::read(document.to_string().as_bytes()).expect("a configuration").refuse()
+    };
+    assert_eq!(refusal(json!({})), Ok(()));
+    let error = refusal(json!({"process": {"cwd": "a", "oomScoreAdj": 2000}, "root": {"path": ""}}))
+        .expect_err("wrong");
+    assert_eq!(error.to_string(), "config.json: /root/path: the path of the root is empty");
+    let help =
+        "write `rootfs`, or the path of a folder; then see also `/process/cwd`, `/process/oomScoreAdj`";
+    assert_eq!(error.help.as_deref(), Some(help));
+    let alone = refusal(json!({"root": {"path": ""}})).expect_err("wrong");
+    assert_eq!(alone.help.as_deref(), Some("write `rootfs`, or the path of a folder"));
+}

@@ -47,9 +47,13 @@ impl Session {
                 }
             }
             let mut interests = self.relay.interests();
-            poll(&mut interests, Some(&Timespec { tv_sec: 0, tv_nsec: 5_000_000 })).expect("poll");
+            let time = Timespec { tv_sec: 0, tv_nsec: 5_000_000 };
+            let over = poll(&mut interests, Some(&time)).expect("poll") == 0;
             let ready = self.relay.ready(&interests);
             drop(interests);
+            if over && self.relay.patience().is_some() {
+                self.relay.remind();
+            }
             self.relay.step(ready);
         }
         false
@@ -87,6 +91,17 @@ fn the_end_of_our_input_is_read_as_an_end() {
         let (_, after) = output.split_once("ready\r\n").expect("it was ready");
         assert_eq!(after, read, "{typed:?}");
     }
+}
+
+/// A shell that edits lines takes the terminal out of the mode in which the kernel knows an end.
+#[test]
+fn the_end_of_our_input_lasts() {
+    let mut session =
+        Session::of("cat; cat; stty raw -echo; head -c 1 | od -An -tx1; sleep 0.1; head -c 1 | od -An -tx1");
+    session.input = None;
+    assert!(session.relay(LONG));
+    let output = session.output();
+    assert_eq!(output.matches("04").count(), 2, "{output}");
 }
 
 #[test]

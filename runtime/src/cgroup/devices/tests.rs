@@ -1,0 +1,239 @@
+//! Rules about devices: what they mean, what version 1 is told, what the program of version 2 answers.
+
+use oci_spec::runtime::LinuxDeviceCgroup;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::program::{AND, COPY, EXIT, Instruction, JUMP_IF, JUMP_UNLESS, LOAD, SET, SHIFT_RIGHT, assemble};
+use super::*;
+
+fn written(json: &Value) -> Vec<LinuxDeviceCgroup> {
+    serde_json::from_value(json.clone()).expect("a list of rules")
+}
+
+/// What version 1 is told for a list.
+fn check(json: &Value) -> String {
+    let told = rules(&written(json)).and_then(|rules| writes(&rules));
+    let told = match told {
+        Ok(writes) => {
+            writes.iter().map(|(file, line)| format!("{file} < {line}")).collect::<Vec<_>>().join("\n")
+        }
+        Err(error) => format!("{error}\n    {}", error.help.clone().unwrap_or_default()),
+    };
+    format!("{}\n{told}\n", serde_json::to_string(json).expect("JSON"))
+}
+
+#[test]
+fn version_1_is_told() {
+    let deny = json!({"allow": false, "access": "rwm"});
+    let all = json!({"allow": true, "access": "rwm"});
+    let list = [
+        json!([]),
+        json!([deny, {"allow": true, "type": "c", "major": 195, "access": "rw"}]),
+        json!([all]),
+        json!([all, {"allow": false, "type": "b", "access": "rwm"}]),
+        json!([{"allow": true, "major": 9, "minor": 9, "access": "r"}]),
+        json!([{"allow": true, "type": "b", "major": 8, "access": "rw"}, {"allow": false, "type": "b", "access": "w"}]),
+        json!([{"allow": true, "type": "c", "major": 10, "access": "r"}, {"allow": true, "type": "c", "major": 10, "access": "w"}]),
+        // The usual devices come last, so they cannot be taken away.
+        json!([{"allow": false, "type": "c", "major": 1, "minor": 3, "access": "rwm"}]),
+    ];
+    insta::assert_snapshot!(list.iter().map(check).collect::<Vec<_>>().join("\n"));
+}
+
+#[test]
+fn what_version_1_cannot_keep_and_what_nobody_can() {
+    let list = [
+        json!([{"allow": true, "type": "c", "major": 10, "access": "rw"}, {"allow": false, "type": "c", "major": 10, "minor": 200, "access": "w"}]),
+        json!([{"allow": true, "type": "p", "access": "r"}]),
+        json!([{"allow": true, "type": "c", "major": -7, "access": "r"}]),
+        json!([{"allow": true, "type": "c", "minor": 4_294_967_296_i64, "access": "r"}]),
+        json!([{"allow": true, "type": "c", "access": "rx"}]),
+    ];
+    insta::assert_snapshot!(list.iter().map(check).collect::<Vec<_>>().join("\n"));
+}
+
+#[test]
+fn a_list_that_only_allows_takes_nothing_away() {
+    assert!(!takes_away(&written(&json!([]))));
+    assert!(!takes_away(&written(
+        &json!([{"allow": false, "access": "rwm"}, {"allow": true, "type": "c", "access": "r"}])
+    )));
+    assert!(takes_away(&written(
+        &json!([{"allow": true, "access": "rwm"}, {"allow": false, "type": "c", "access": "r"}])
+    )));
+}
+
+/// A device that is opened, or made.
+#[derive(Clone, Copy, Debug)]
+struct Opened {
+    kind: DeviceKind,
+    major: u32,
+    minor: u32,
+    access: u32,
+}
+
+/// What the rules mean: for each access the last rule that speaks of it.
+fn meant(rules: &[Rule], opened: Opened) -> bool {
+    [MKNOD, READ, WRITE].into_iter().filter(|bit| opened.access & bit != 0).all(|bit| {
+        let device = Rule {
+            allow: true,
+            kind: Some(opened.kind),
+            major: Some(opened.major),
+            minor: Some(opened.minor),
+            access: bit,
+        };
+        rules
+            .iter()
+            .rev()
+            .find(|rule| rule.access & bit != 0 && rule.covers(&device))
+            .is_some_and(|rule| rule.allow)
+    })
+}
+
+/// What the kernel of version 1 does with what it was told (security/device_cgroup.c).
+fn kept(writes: &[(&str, String)], opened: Opened) -> bool {
+    let mut all = false;
+    let mut exceptions: Vec<(String, u32)> = vec![];
+    let bits = |letters: &str| {
+        letters
+            .chars()
+            .map(|letter| match letter {
+                'r' => READ,
+                'w' => WRITE,
+                _ => MKNOD,
+            })
+            .sum()
+    };
+    for (file, line) in writes {
+        let allow = *file == "devices.allow";
+        match line.rsplit_once(' ') {
+            None => (all, exceptions) = (allow, vec![]),
+            Some((device, letters)) => {
+                assert_ne!(allow, all, "an exception is of the other sort");
+                exceptions.push((device.to_owned(), bits(letters)));
+            }
+        }
+    }
+    let kind = if opened.kind == DeviceKind::Block { 'b' } else { 'c' };
+    let names = [
+        format!("{kind} {}:{}", opened.major, opened.minor),
+        format!("{kind} {}:*", opened.major),
+        format!("{kind} *:{}", opened.minor),
+        format!("{kind} *:*"),
+    ];
+    let mut matching = exceptions.iter().filter(|(device, _)| names.contains(device));
+    if all {
+        !matching.any(|(_, access)| access & opened.access != 0)
+    } else {
+        matching.any(|(_, access)| opened.access & !access == 0)
+    }
+}
+
+/// Runs a device program as the kernel would; checks what its verifier checks of jumps and registers.
+fn run(program: &[Instruction], opened: Opened) -> bool {
+    let kind = if opened.kind == DeviceKind::Block { 1 } else { 2 };
+    let context = [opened.access << 16 | kind, opened.major, opened.minor];
+    let mut registers: [Option<u64>; 11] = [None; 11];
+    let mut at = 0;
+    for _ in 0..program.len() {
+        let instruction = program[at];
+        let to = usize::from(instruction.registers & 15);
+        let from = usize::from(instruction.registers >> 4);
+        let number = i64::from(instruction.immediate).cast_unsigned();
+        let value = |register: usize| registers[register].expect("it was set before it is read");
+        at += 1;
+        match instruction.code {
+            LOAD => {
+                registers[to] = Some(context[usize::try_from(instruction.offset / 4).expect("in it")].into());
+            }
+            SET => registers[to] = Some(number),
+            COPY => registers[to] = Some(value(from)),
+            AND => registers[to] = Some(value(to) & number),
+            SHIFT_RIGHT => registers[to] = Some(value(to) >> number),
+            JUMP_IF | JUMP_UNLESS => {
+                assert!(instruction.offset >= 0, "it only goes forward, so it ends");
+                if (value(to) == number) == (instruction.code == JUMP_IF) {
+                    at += usize::try_from(instruction.offset).expect("forward");
+                }
+            }
+            EXIT => return value(0) != 0,
+            other => panic!("an instruction that was not meant: {other:#x}"),
+        }
+    }
+    panic!("it ran over its end")
+}
+
+/// Whether every instruction can be reached: the verifier refuses a program with one that cannot.
+fn all_reached(program: &[Instruction]) -> bool {
+    let mut reached = vec![false; program.len()];
+    let mut next = vec![0];
+    while let Some(at) = next.pop() {
+        if std::mem::replace(&mut reached[at], true) {
+            continue;
+        }
+        let instruction = program[at];
+        if instruction.code != EXIT {
+            next.push(at + 1);
+        }
+        if matches!(instruction.code, JUMP_IF | JUMP_UNLESS) {
+            next.push(at + 1 + usize::try_from(instruction.offset).expect("forward"));
+        }
+    }
+    reached.into_iter().all(|reached| reached)
+}
+
+fn kinds() -> impl Strategy<Value = DeviceKind> {
+    prop_oneof![Just(DeviceKind::Block), Just(DeviceKind::Character)]
+}
+
+prop_compose! {
+    fn any_rule()(
+        allow in any::<bool>(),
+        kind in proptest::option::of(kinds()),
+        major in proptest::option::of(1..3_u32),
+        minor in proptest::option::of(1..3_u32),
+        access in 1..=ALL,
+    ) -> Rule {
+        Rule { allow, kind, major, minor, access }
+    }
+}
+
+prop_compose! {
+    fn any_opened()(kind in kinds(), major in 1..4_u32, minor in 1..4_u32, access in 1..=ALL) -> Opened {
+        Opened { kind, major, minor, access }
+    }
+}
+
+proptest! {
+    #[test]
+    fn the_program_answers_what_the_rules_mean(
+        rules in proptest::collection::vec(any_rule(), 0..8),
+        opened in any_opened(),
+    ) {
+        let program = assemble(&rules);
+        prop_assert!(all_reached(&program));
+        prop_assert_eq!(run(&program, opened), meant(&rules, opened));
+    }
+
+    #[test]
+    fn version_1_keeps_what_the_rules_mean_or_refuses_them(
+        rules in proptest::collection::vec(any_rule(), 0..8),
+        opened in any_opened(),
+    ) {
+        if let Ok(writes) = writes(&rules) {
+            // Of an opening for several accesses the kernel wants one exception that has them all.
+            let one = [MKNOD, READ, WRITE].map(|bit| Opened { access: opened.access & bit, ..opened });
+            for opened in one.into_iter().filter(|opened| opened.access != 0) {
+                prop_assert_eq!(kept(&writes, opened), meant(&rules, opened), "{:?}", writes);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_usual_program_is_short() {
+    let rules = rules(&[]).expect("fine");
+    assert_eq!(rules, USUAL);
+    assert!(assemble(&rules).len() < 64);
+}

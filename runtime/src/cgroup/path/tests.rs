@@ -1,0 +1,38 @@
+//! Paths of groups.
+
+use super::*;
+
+/// How a path is read, or why not.
+fn check(written: Option<&str>) -> String {
+    match GroupPath::of(written, "demo") {
+        Ok(path) => format!(
+            "{} {}",
+            if path.absolute { "from the root" } else { "from here" },
+            path.names.join(" > ")
+        ),
+        Err(error) => format!("{error}; {}", error.help.clone().unwrap_or_default()),
+    }
+}
+
+#[test]
+fn paths_that_name_a_group() {
+    assert_eq!(check(None), "from the root jobc > demo");
+    assert_eq!(check(Some("")), "from the root jobc > demo");
+    assert_eq!(check(Some("/a/b.c/d_e-f")), "from the root a > b.c > d_e-f");
+    assert_eq!(check(Some("a/b/")), "from here a > b");
+    assert_eq!(check(Some("/a:b:c/d")), "from the root a:b:c > d");
+    assert_eq!(check(Some("/..x/y..")), "from the root ..x > y..");
+}
+
+#[test]
+fn paths_that_could_lead_elsewhere() {
+    for path in ["/a/../b", "..", "/..", "a/./b", "/a//b", "/", "///", "a/\u{1}b", "/a\nb"] {
+        let told = check(Some(path));
+        assert!(told.starts_with("config.json: /linux/cgroupsPath: `"), "{told}");
+        assert!(told.contains("such as `/jobc/demo`"), "{told}");
+    }
+    let long = format!("/a/{}", "x".repeat(256));
+    assert!(check(Some(&long)).contains("more than 255 bytes"));
+    insta::assert_snapshot!(check(Some("/a/../b")), @"config.json: /linux/cgroupsPath: `/a/../b` leads elsewhere by a dot; write names of folders between single slashes, such as `/jobc/demo`");
+    insta::assert_snapshot!(check(Some("system.slice:jobc:demo")), @"config.json: /linux/cgroupsPath: `system.slice:jobc:demo` is a unit for systemd to make, and systemd is not asked here; write the group's path, such as `/jobc/demo`");
+}

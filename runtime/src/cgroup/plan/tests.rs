@@ -1,0 +1,269 @@
+//! Where groups are made and what is written, on made-up trees.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use rustix::fs::Uid;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::cgroup::{Unified, Version};
+
+/// A made-up unified tree: a line a group, its path, then what it has.
+///
+/// `given` may be written by everyone, `procs` holds a process, `has:` and `on:` are its controllers and those it
+/// passes on.
+fn tree(lines: &str) -> tempfile::TempDir {
+    let root = tempfile::tempdir().expect("a folder");
+    for line in lines.lines() {
+        let mut words = line.split_whitespace();
+        let group = root.path().join(words.next().expect("a path").trim_start_matches('/'));
+        fs::create_dir_all(&group).expect("a group");
+        let words: Vec<&str> = words.collect();
+        let after = |key: &str| {
+            words.iter().find_map(|word| word.strip_prefix(key)).unwrap_or_default().replace(',', " ")
+        };
+        let processes = if words.contains(&"procs") { "1\n" } else { "" };
+        let given = words.contains(&"given");
+        for (file, text) in [
+            ("cgroup.procs", processes),
+            ("cgroup.controllers", &after("has:")),
+            ("cgroup.subtree_control", &after("on:")),
+        ] {
+            fs::write(group.join(file), text).expect("a file");
+            fs::set_permissions(group.join(file), Permissions::from_mode(if given { 0o666 } else { 0o644 }))
+                .expect("its mode");
+        }
+        fs::set_permissions(&group, Permissions::from_mode(if given { 0o777 } else { 0o755 }))
+            .expect("its mode");
+    }
+    fs::set_permissions(root.path(), fs::metadata(root.path()).expect("it is there").permissions())
+        .expect("mode");
+    root
+}
+
+/// The plan for a user without rights, as lines; paths below the tree begin with `/cg`.
+fn check(lines: &str, own: &str, path: Option<&str>, resources: &Value) -> Option<String> {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: only root can see with a user's eyes");
+        return None;
+    }
+    let root = tree(lines);
+    if !lines.starts_with("/ given") {
+        fs::set_permissions(root.path(), Permissions::from_mode(0o755)).expect("its mode");
+    }
+    let all = [Controller::Cpu, Controller::Memory, Controller::Pids];
+    let layout = Layout {
+        hierarchies: vec![],
+        unified: Some(Unified {
+            mount: root.path().to_owned(),
+            controllers: all.into(),
+            own: Some(own.into()),
+        }),
+    };
+    let told = as_nobody(|| told(&layout, path, resources));
+    Some(told.replace(&root.path().display().to_string(), "/cg"))
+}
+
+fn told(layout: &Layout, path: Option<&str>, resources: &Value) -> String {
+    let resources = serde_json::from_value(resources.clone()).expect("resources");
+    let request =
+        Request { id: "demo", path, resources: Some(&resources), user_namespace: true, ..Request::default() };
+    match Plan::of(layout, &request) {
+        Ok(plan) => plan.describe().join("\n"),
+        Err(error) => format!("{error}\n    {}", error.help.clone().unwrap_or_default()),
+    }
+}
+
+/// Calls on a thread that is nobody.
+fn as_nobody<T: Send>(call: impl FnOnce() -> T + Send) -> T {
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            let (root, nobody) = (Uid::ROOT, Uid::from_raw(65534));
+            rustix::thread::set_thread_res_uid(root, nobody, root).expect("root may");
+            call()
+        });
+        thread.join().expect("it ends well")
+    })
+}
+
+fn memory() -> Value {
+    json!({"memory": {"limit": 4096}})
+}
+
+#[test]
+fn a_user_gets_a_group_under_the_nearest_of_their_own_that_can_pass_controllers_on() {
+    let scope = "user.slice/user@7.service/app.slice/run.scope";
+    // The own group holds the shell; the one above it, given too, does not.
+    let Some(told) = check(
+        "/ has:memory on:memory\n\
+         /user.slice has:memory on:memory\n\
+         /user.slice/user@7.service given has:memory on:memory\n\
+         /user.slice/user@7.service/app.slice given has:memory\n\
+         /user.slice/user@7.service/app.slice/run.scope given procs has:memory",
+        scope,
+        Some("/jobc/train/main-0"),
+        &memory(),
+    ) else {
+        return;
+    };
+    insta::assert_snapshot!(told, @r#"
+        make the control group `/cg/user.slice/user@7.service/app.slice/jobc/train/main-0`
+        write `4096` to its `memory.max`
+    "#);
+}
+
+#[test]
+fn without_limits_the_own_group_will_do() {
+    let Some(told) = check("/ procs\n/a given procs has:memory", "a", None, &json!({})) else { return };
+    insta::assert_snapshot!(told, @"make the control group `/cg/a/jobc/demo`");
+}
+
+#[test]
+fn a_user_who_was_given_no_group_gets_none_and_no_limits() {
+    let lines = "/ has:memory on:memory\n/a procs has:memory";
+    let Some(told) = check(lines, "a", None, &memory()) else { return };
+    insta::assert_snapshot!(told, @r#"
+        config.json: /linux/resources/memory/limit: this user may not make control groups, neither in `/cg/a` nor above it
+            start it in a group of your own, as by `systemd-run --user --scope --property=Delegate=yes`; or remove it from config.json, or go on without it by `--allow-unenforced`
+    "#);
+    assert_eq!(check(lines, "a", None, &json!({})), Some(String::new()));
+}
+
+#[test]
+fn a_given_group_that_holds_processes_cannot_limit() {
+    let Some(told) = check("/ has:memory on:memory\n/a given procs has:memory", "a", None, &memory()) else {
+        return;
+    };
+    insta::assert_snapshot!(told, @r#"
+        config.json: /linux/resources/memory/limit: the control group `/cg/a` holds processes itself, so it cannot pass on `memory`
+            move its processes one down: `mkdir /cg/a/main` and write their numbers to `/cg/a/main/cgroup.procs`; or remove it from config.json, or go on without it by `--allow-unenforced`
+    "#);
+}
+
+#[test]
+fn a_given_group_without_the_controller_cannot_limit() {
+    let Some(told) = check("/ has:memory,pids on:pids\n/a given has:pids", "a", None, &memory()) else {
+        return;
+    };
+    insta::assert_snapshot!(told, @r#"
+        config.json: /linux/resources/memory/limit: the control group `/cg/a` was not given `memory`
+            have root switch them on for it (`+memory` in `cgroup.subtree_control` of the group above `/cg/a`, or `Delegate=` of its unit); or remove it from config.json, or go on without it by `--allow-unenforced`
+    "#);
+}
+
+#[test]
+fn a_path_in_a_given_group_is_taken_as_it_is_where_one_may_move_there() {
+    let lines = "/ has:memory on:memory\n/a given has:memory on:memory\n/a/b given procs\n/c given has:memory on:memory";
+    let Some(told) = check(lines, "a/b", Some("/a/mine"), &memory()) else { return };
+    insta::assert_snapshot!(told, @r#"
+        make the control group `/cg/a/mine`
+        write `4096` to its `memory.max`
+    "#);
+    // Between /a/b and /c only the root is common, and that is not the user's.
+    insta::assert_snapshot!(check(lines, "a/b", Some("/c/mine"), &memory()).expect("not skipped"), @r#"
+        make the control group `/cg/a/c/mine`
+        write `4096` to its `memory.max`
+    "#);
+}
+
+#[test]
+fn a_relative_path_begins_at_the_own_group() {
+    let lines = "/ has:memory on:memory\n/a given has:memory on:memory";
+    let Some(told) = check(lines, "a", Some("mine"), &memory()) else { return };
+    insta::assert_snapshot!(told, @r#"
+        make the control group `/cg/a/mine`
+        write `4096` to its `memory.max`
+    "#);
+}
+
+#[test]
+fn without_any_control_groups_every_limit_has_the_same_reason() {
+    insta::assert_snapshot!(told(&Layout::default(), None, &memory()), @r#"
+        config.json: /linux/resources/memory/limit: there are no control groups to put the container in
+            remove it from config.json, or go on without it by `--allow-unenforced`
+    "#);
+    assert_eq!(told(&Layout::default(), None, &json!({})), "");
+    let devices =
+        json!({"devices": [{"allow": true, "access": "rwm"}, {"allow": false, "type": "c", "access": "r"}]});
+    insta::assert_snapshot!(told(&Layout::default(), None, &devices), @r#"
+        config.json: /linux/resources/devices: there are no control groups to put the container in
+            remove it from config.json, or go on without it by `--allow-unenforced`
+    "#);
+}
+
+#[test]
+fn limits_that_cannot_be_enforced_pass_where_that_is_allowed() {
+    let resources =
+        serde_json::from_value(json!({"memory": {"limit": 4096}, "pids": {"limit": 1}})).expect("resources");
+    let request = Request {
+        id: "demo",
+        resources: Some(&resources),
+        allow_unenforced: true,
+        user_namespace: true,
+        ..Request::default()
+    };
+    let plan = Plan::of(&Layout::default(), &request).expect("allowed");
+    let told: Vec<String> = plan.unenforced.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        told,
+        [
+            "/linux/resources/memory/limit: there are no control groups to put the container in",
+            "/linux/resources/pids/limit: there are no control groups to put the container in",
+        ]
+    );
+}
+
+/// A hierarchy of version 1 on a folder that may be written.
+fn hierarchy(root: &Path, name: &str) -> Hierarchy {
+    let mount = root.join(name);
+    fs::create_dir_all(&mount).expect("a folder");
+    let controllers = name.split(',').filter_map(Controller::named).collect();
+    Hierarchy { mount, name: name.to_owned(), controllers, own: Some("".into()) }
+}
+
+#[test]
+fn version_1_gets_a_group_where_something_is_limited_or_counted() {
+    let root = tempfile::tempdir().expect("a folder");
+    let names =
+        ["name=systemd", "cpu,cpuacct", "memory", "pids", "devices", "freezer", "blkio", "cpuset", "net_cls"];
+    let hierarchies = names.map(|name| hierarchy(root.path(), name)).into();
+    let mut layout = Layout { hierarchies, unified: None };
+    let shown = |layout: &Layout| {
+        let resources = json!({"cpu": {"shares": 512}, "network": {"classID": 7}, "pids": {"limit": 9}});
+        told(layout, None, &resources).replace(&root.path().display().to_string(), "/cg")
+    };
+    insta::assert_snapshot!(shown(&layout), @r#"
+        make the control group `/cg/cpu,cpuacct/jobc/demo`
+        write `512` to its `cpu.shares`
+        make the control group `/cg/memory/jobc/demo`
+        make the control group `/cg/pids/jobc/demo`
+        write `9` to its `pids.max`
+        make the control group `/cg/devices/jobc/demo`
+        write `a` to its `devices.deny`
+        write `c *:* m` to its `devices.allow`
+        write `b *:* m` to its `devices.allow`
+        write `c 1:3 rwm` to its `devices.allow`
+        write `c 1:5 rwm` to its `devices.allow`
+        write `c 1:7 rwm` to its `devices.allow`
+        write `c 1:8 rwm` to its `devices.allow`
+        write `c 1:9 rwm` to its `devices.allow`
+        write `c 5:0 rwm` to its `devices.allow`
+        write `c 5:1 rwm` to its `devices.allow`
+        write `c 5:2 rwm` to its `devices.allow`
+        write `c 136:* rwm` to its `devices.allow`
+        make the control group `/cg/freezer/jobc/demo`
+        make the control group `/cg/net_cls/jobc/demo`
+        write `7` to its `net_cls.classid`
+    "#);
+    // With a unified tree beside them that is where a container is frozen.
+    let mount = root.path().join("unified");
+    fs::create_dir(&mount).expect("a folder");
+    fs::write(mount.join("cgroup.procs"), "").expect("a file");
+    layout.unified = Some(Unified { mount, controllers: vec![], own: Some("".into()) });
+    let told = shown(&layout);
+    assert!(!told.contains("/cg/freezer"), "{told}");
+    assert!(told.ends_with("make the control group `/cg/unified/jobc/demo`"), "{told}");
+    assert_eq!(layout.version(Controller::Cpu), Some(Version::V1));
+}

@@ -1,0 +1,31 @@
+//! The hooks of a container that run outside of it, each with the state as it is then.
+
+use oci_spec::runtime::Spec;
+
+use crate::error::{Error, Result};
+use crate::hooks::{self, Given, Stage};
+use crate::state::{Record, State, Status};
+
+/// Runs the hooks of a stage, up to the first that fails. `pid` is the container's first process, 0 where it is gone.
+pub(super) fn run(stage: Stage, spec: &Spec, record: &Record, status: Status, pid: u32) -> Result<()> {
+    with_state(spec, record, status, pid, |given| hooks::run(stage, spec.hooks().as_ref(), given))
+}
+
+/// Runs all hooks of the last stage; returns what went wrong with each.
+pub(super) fn run_last(spec: &Spec, record: &Record) -> Vec<Error> {
+    with_state(spec, record, Status::Stopped, 0, |given| {
+        Ok(hooks::run_all(Stage::Poststop, spec.hooks().as_ref(), given))
+    })
+    .unwrap_or_else(|error| vec![error])
+}
+
+fn with_state<T>(
+    spec: &Spec,
+    record: &Record,
+    status: Status,
+    pid: u32,
+    run: impl FnOnce(Given<'_>) -> Result<T>,
+) -> Result<T> {
+    let state = serde_json::to_vec(&State { pid, ..record.state(spec, status) }).unwrap_or_default();
+    run(Given { state: &state, bundle: &record.bundle, given_up: None })
+}
