@@ -140,6 +140,8 @@ def extras(job):
     hived = job.get("extras", {}).get("hivedScheduler", {})
     if hived.get("jobPriorityClass", "prod") not in ("prod", "test", "oppo"):
         yield "/extras/hivedScheduler/jobPriorityClass: prod, test or oppo"
+    if hived and not hived.get("taskRoles"):
+        yield "/extras/hivedScheduler/taskRoles: at least one role"
     for role, config in hived.get("taskRoles", {}).items():
         place = f"/extras/hivedScheduler/taskRoles/{role}"
         if role not in job["taskRoles"]:

@@ -105,9 +105,9 @@ impl Lowering<'_> {
     /// `hivedScheduler`, where the target chooses a priority or a role's hardware; no field is ever null.
     fn hived(&mut self, settings: &OpenpaiTarget) -> Option<Value> {
         let at = Pointer::ROOT.keys(["extras", "hivedScheduler"]);
-        let mut roles = Map::new();
+        let (mut roles, none) = (Map::new(), OpenpaiRole::default());
         for role in &self.job.roles {
-            let Some(chosen) = settings.roles.get(&role.name) else { continue };
+            let chosen = settings.roles.get(&role.name).unwrap_or(&none);
             let OpenpaiRole { sku_type, sku_num, pinned_cell, affinity_group } = chosen;
             let mut cell = Map::new();
             let mut set = |key: &str, value: Option<Value>| {
@@ -119,9 +119,11 @@ impl Lowering<'_> {
             set("skuNum", sku_num.map(Value::from));
             set("pinnedCellId", pinned_cell.as_deref().map(Value::from));
             set("affinityGroupName", affinity_group.as_deref().map(Value::from));
-            if !cell.is_empty() {
+            // A priority acts on the roles that are listed, and a server refuses an empty list.
+            if !cell.is_empty() || settings.priority.is_some() {
                 let called = self.names.role(&role.name);
-                self.target_origin(&at.keys(["taskRoles", &called]), "roles");
+                let setting = if cell.is_empty() { "priority" } else { "roles" };
+                self.target_origin(&at.keys(["taskRoles", &called]), setting);
                 roles.insert(called, cell.into());
             }
         }
@@ -133,7 +135,6 @@ impl Lowering<'_> {
             out.insert("jobPriorityClass".into(), json!(priority));
             self.target_origin(&at.key("jobPriorityClass"), "priority");
         }
-        // Servers walk over the roles without asking whether there are any.
         out.insert("taskRoles".into(), roles.into());
         Some(out.into())
     }
