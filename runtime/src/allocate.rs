@@ -65,7 +65,8 @@ impl Allocation {
         let user = bundle.annotation("dev.jobc.user").map(|name| {
             let at = |error: Error| error.at("/annotations/dev.jobc.user");
             let root = open(root.files())?;
-            let user::Account { uid, gid, additional: further } = user::lookup(root.as_fd(), name).map_err(at)?;
+            let user::Account { uid, gid, additional: further } =
+                user::lookup(root.as_fd(), name).map_err(at)?;
             Ok(NamedUser { name: name.to_owned(), uid, gid, further })
         });
         Ok(Self { user: user.transpose()?, root, outputs: absent_outputs(bundle) })

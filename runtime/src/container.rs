@@ -3,18 +3,22 @@
 //! [`make`] makes one from a bundle; [`wait`] stays with it until its end; what stands here is done to one that is
 //! there. A container's folder outlives everything else of it, so that whatever a killed command leaves can be found.
 
+mod end;
 pub mod hold;
 pub mod make;
 pub mod wait;
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::Path;
 
 use oci_spec::runtime::Spec;
 
+use crate::cgroup::Cgroup;
 use crate::config::Config;
 use crate::error::{Error, Kind, Result};
+use crate::hooks::{self, Given, Stage};
 use crate::signals::Signal;
+use crate::state::process::Process;
 use crate::state::store::{Entry, Store};
 use crate::state::{Id, Record, Status};
 
@@ -49,9 +53,6 @@ pub struct Options {
     pub keep_keyring: bool,
 }
 
-/// How long a killed process may take to be gone, in milliseconds. One that waits for a device takes longer.
-const PATIENCE: u32 = 10_000;
-
 /// A container that is there, locked: nobody else changes it meanwhile.
 #[derive(Debug)]
 pub struct Container {
@@ -66,8 +67,14 @@ pub fn status(folder: &Path, record: &Record) -> Status {
     match () {
         () if !process.is_alive() => Status::Stopped,
         () if hold::is_waiting(folder) => Status::Created,
+        () if groups(record).is_frozen().unwrap_or(false) => Status::Paused,
         () => Status::Running,
     }
+}
+
+/// The control groups of a container.
+pub(crate) fn groups(record: &Record) -> Cgroup {
+    Cgroup::open(record.cgroup.clone().unwrap_or_default())
 }
 
 /// config.json as it was when the container was made.
@@ -81,13 +88,27 @@ pub fn config(folder: &Path) -> Result<Spec> {
 }
 
 /// Sends a signal to a container's first process, or to all of its processes.
+///
+/// A container that shares its pid namespace with others is killed as a whole: its other processes would live on.
 pub fn kill(store: &Store, id: &Id, signal: Signal, all: bool) -> Result<()> {
     let record = store.read(id)?;
-    let sent = match record.process {
-        Some(process) => process.open()?.map_or(Ok(false), |pidfd| signal.send(&pidfd))?,
+    let groups = groups(&record);
+    if signal == Signal::KILL && (all || !record.pid_namespace) && !groups.is_empty() {
+        groups.kill()?;
+    } else if all {
+        for pid in groups.processes()? {
+            if let Some(pidfd) = Process::of(pid).and_then(|process| process.open().transpose()) {
+                signal.send(pidfd?)?;
+            }
+        }
+    }
+    let sent = match record.process.map(Process::open).transpose()?.flatten() {
+        Some(pidfd) if !all || groups.is_empty() => signal.send(pidfd)?,
+        Some(_) => true,
         None => false,
     };
-    if sent || all {
+    // Its first process may have ended by the group's kill just now.
+    if sent || all || signal == Signal::KILL && !groups.is_empty() && !record.pid_namespace {
         return Ok(());
     }
     Err(Error::new(Kind::State, format!("container `{id}` is not running")))
@@ -96,22 +117,28 @@ pub fn kill(store: &Store, id: &Id, signal: Signal, all: bool) -> Result<()> {
 /// The processes of a container, by their numbers here.
 pub fn processes(store: &Store, id: &Id) -> Result<Vec<u32>> {
     let record = store.read(id)?;
+    let groups = groups(&record);
+    if !groups.is_empty() {
+        return groups.processes();
+    }
     Ok(record.process.filter(|process| process.is_alive()).map(|process| process.pid).into_iter().collect())
 }
 
-/// Removes a container, whatever is left of it.
+/// Removes a container, whatever is left of it; returns what of that went wrong and keeps nothing from being removed.
 ///
 /// With `force` a container that runs is killed first, and one that is not there is no error.
-pub fn delete(store: &Store, id: &Id, force: bool) -> Result<()> {
+pub fn delete(store: &Store, id: &Id, force: bool) -> Result<Vec<Error>> {
     let entry = match store.open(id) {
-        Err(error) if force && error.kind == Kind::State && !store.folder(id).exists() => return Ok(()),
+        Err(error) if force && error.kind == Kind::State && !store.folder(id).exists() => {
+            return Ok(Vec::new());
+        }
         other => other?,
     };
     match entry.read() {
         Ok(Some(record)) => Container { entry, record }.delete(force),
         // The command that made the folder was killed before it had made anything else.
-        Ok(None) => entry.remove(),
-        Err(_) if force => entry.remove(),
+        Ok(None) => entry.remove().map(|()| Vec::new()),
+        Err(_) if force => entry.remove().map(|()| Vec::new()),
         Err(error) => Err(error),
     }
 }
@@ -132,24 +159,49 @@ impl Container {
     /// Starts the program of a container that waits for it.
     pub fn start(&mut self) -> Result<()> {
         let status = self.status();
-        if status != Status::Created {
+        let (Status::Created, Some(process)) = (status, self.record.process) else {
             return Err(self.is_not("created", status));
-        }
+        };
         let config = config(self.entry.path())?;
         let arguments = config.process().as_ref().and_then(|process| process.args().as_deref());
         let program = arguments.and_then(|arguments| arguments.first()).map_or("", String::as_str);
-        let pid = self.record.process.map_or(0, |process| process.pid);
-        hold::release(self.entry.path(), program, pid)
+        hold::release(self.entry.path(), program, process.pid)?;
+        self.run_poststart(&config, None)
+    }
+
+    /// Runs the hooks that belong after the program's start. Where one fails, the container ends.
+    pub(crate) fn run_poststart(&self, config: &Spec, given_up: Option<BorrowedFd<'_>>) -> Result<()> {
+        if config.hooks().as_ref().is_none_or(|hooks| Stage::Poststart.of(hooks).is_empty()) {
+            return Ok(());
+        }
+        let state = self.state(config, Status::Running)?;
+        let given = Given { state: &state, bundle: &self.record.bundle, given_up };
+        hooks::run(Stage::Poststart, config.hooks().as_ref(), given).inspect_err(|_| {
+            // The hook's failure is what is told.
+            let _ = self.end();
+        })
+    }
+
+    /// The state as hooks read it.
+    fn state(&self, config: &Spec, status: Status) -> Result<Vec<u8>> {
+        serde_json::to_vec(&self.record.state(config, status))
+            .map_err(|error| Error::new(Kind::State, error.to_string()))
     }
 
     /// Freezes every process of it.
-    pub fn pause(&mut self) -> Result<()> {
-        Err(Error::new(Kind::Unsupported, "a container cannot be frozen yet"))
+    pub fn pause(&self) -> Result<()> {
+        match self.status() {
+            Status::Running => groups(&self.record).freeze(),
+            status => Err(self.is_not("running", status)),
+        }
     }
 
     /// Lets it go on.
-    pub fn resume(&mut self) -> Result<()> {
-        Err(Error::new(Kind::Unsupported, "a container cannot be frozen yet"))
+    pub fn resume(&self) -> Result<()> {
+        match self.status() {
+            Status::Paused => groups(&self.record).thaw(),
+            status => Err(self.is_not("paused", status)),
+        }
     }
 
     /// Takes the lock again.
@@ -160,31 +212,6 @@ impl Container {
     /// Lets others work on it.
     pub fn unlock(&self) {
         self.entry.unlock();
-    }
-
-    /// Kills what is left of it, and removes what it has left.
-    pub fn delete(self, force: bool) -> Result<()> {
-        match self.status() {
-            Status::Running | Status::Paused if !force => {
-                let error = self.is_not("stopped", self.status());
-                return Err(error.help("end it first, or delete it with `--force`"));
-            }
-            _ => self.end()?,
-        }
-        self.entry.remove()
-    }
-
-    /// Kills whatever of it still runs, and waits until it is gone.
-    fn end(&self) -> Result<()> {
-        let Some(process) = self.record.process else { return Ok(()) };
-        if let Some(pidfd) = process.open()? {
-            Signal::KILL.send(&pidfd)?;
-        }
-        if process.wait(PATIENCE)? {
-            return Ok(());
-        }
-        Err(Error::new(Kind::Machine, format!("process {} was killed and is not gone", process.pid))
-            .help("it waits for the kernel, perhaps for a file system or a device; try again later"))
     }
 
     fn is_not(&self, wanted: &str, status: Status) -> Error {

@@ -174,7 +174,10 @@ pub fn exec(store: &Store, id: &Id, request: Request) -> Result<(Process, Option
     if !first.is_alive() {
         return Err(Error::new(Kind::State, format!("container `{id}` has ended")));
     }
-    let process = prepared.spawn(Groups::default(), &mut |_| Ok(()))?;
+    let mut groups = container::groups(&record);
+    groups.open_entrances()?;
+    let (born_in, joined) = groups.take_entrances();
+    let process = prepared.spawn(Groups { born_in, joined }, &mut |_| Ok(()))?;
     if let Some(path) = &pid_file {
         write_pid(path, process.pid)?;
     }

@@ -61,16 +61,16 @@ fn command(args: &OciArgs, log: &mut Log) -> Result<u8> {
     let without_cgroup = args.cgroup_manager == CgroupManager::Disabled;
     match command {
         OciCommand::Create { create, id } => {
-            make(&store, id, create, without_cgroup, Then::Hold, log)?.leave();
+            make(&store, id, create, without_cgroup, Then::Hold, None, log)?.leave();
         }
         OciCommand::Start { id } => Container::open(&store, &Id::new(id)?)?.start()?,
         OciCommand::Run { create, detach: true, id, .. } => {
-            make(&store, id, create, without_cgroup, Then::Leave, log)?.leave();
+            make(&store, id, create, without_cgroup, Then::Leave, None, log)?.leave();
         }
         OciCommand::Run { create, detach: false, keep, id, .. } => {
             let signals = Signals::take()?;
-            let made = make(&store, id, create, without_cgroup, Then::Attend, log)?;
-            return attend(made, &signals, Manner::PassOn, *keep);
+            let made = make(&store, id, create, without_cgroup, Then::Attend, Some(&signals), log)?;
+            return attend(made, &signals, Manner::PassOn, *keep, &mut |text| log.warn(text));
         }
         OciCommand::State { id } => {
             let id = Id::new(id)?;
@@ -82,7 +82,11 @@ fn command(args: &OciArgs, log: &mut Log) -> Result<u8> {
         OciCommand::Kill { all, id, signal } => {
             container::kill(&store, &Id::new(id)?, Signal::parse(signal)?, *all)?;
         }
-        OciCommand::Delete { force, id } => container::delete(&store, &Id::new(id)?, *force)?,
+        OciCommand::Delete { force, id } => {
+            for failed in container::delete(&store, &Id::new(id)?, *force)? {
+                log.warn(&failed.to_string());
+            }
+        }
         OciCommand::Exec(exec) => return exec::run(&store, exec, log),
         OciCommand::Ps { format, id, options } => list::processes(&store, &Id::new(id)?, *format, options)?,
         OciCommand::List { format, quiet } => list::containers(&store, *format, *quiet)?,
@@ -100,6 +104,7 @@ fn make(
     create: &CreateArgs,
     without_cgroup: bool,
     then: Then,
+    given_up: Option<&Signals>,
     log: &mut Log,
 ) -> Result<Made> {
     if create.no_pivot {
@@ -123,9 +128,9 @@ fn make(
         console_socket: create.console_socket.clone(),
         pid_file: create.pid_file.clone(),
     };
-    let made = make::begin(store, &id)?.make(&bundle, request, then)?;
-    for unenforced in &made.container.record.unenforced {
-        log.warn(unenforced);
+    let made = make::begin(store, &id)?.make(&bundle, request, then, given_up)?;
+    for line in &made.said {
+        log.warn(line);
     }
     Ok(made)
 }
@@ -145,15 +150,23 @@ fn listened_for() -> u32 {
 }
 
 /// Stays with a container until its end, and deletes it; returns the exit code of its program.
-pub(crate) fn attend(made: Made, signals: &Signals, manner: Manner, keep: bool) -> Result<u8> {
-    let Made { container, process, terminal } = made;
+pub(crate) fn attend(
+    made: Made,
+    signals: &Signals,
+    manner: Manner,
+    keep: bool,
+    warn: &mut dyn FnMut(&str),
+) -> Result<u8> {
+    let Made { container, process, terminal, .. } = made;
     container.unlock();
     let mut relay = terminal.map(Relay::new).transpose()?;
     let exit = wait(&process, signals, relay.as_mut(), manner);
     drop(relay);
     if !keep {
         container.lock()?;
-        container.delete(true)?;
+        for failed in container.delete(true)? {
+            warn(&failed.to_string());
+        }
     }
     Ok(exit?.code())
 }

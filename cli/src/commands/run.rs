@@ -73,17 +73,19 @@ fn bundle(args: &RunArgs) -> Result<u8> {
         ..Request::default()
     };
     if args.dry_run {
-        let prepared = begun.plan(&copy, request)?;
-        terminal::print(&format!("{allocated}{}", steps(&prepared)));
+        let (prepared, groups) = begun.plan(&copy, request)?;
+        let groups = groups.describe().iter().map(|line| format!("before: {line}\n")).collect::<String>();
+        terminal::print(&format!("{allocated}{groups}{}", steps(&prepared)));
         return Ok(0);
     }
     allocation.make()?;
     let signals = Signals::take()?;
-    let made = begun.make(&copy, request, Then::Attend)?;
-    for unenforced in &made.container.record.unenforced {
-        terminal::eprint(&container_warning(unenforced));
+    let made = begun.make(&copy, request, Then::Attend, Some(&signals))?;
+    let mut warn = |text: &str| terminal::eprint(&container_warning(text));
+    for line in &made.said {
+        warn(line);
     }
-    attend(made, &signals, Manner::AsCommand, args.keep)
+    attend(made, &signals, Manner::AsCommand, args.keep, &mut warn)
 }
 
 /// What nobody knows would not be kept, so the bundle would not run as it was written.

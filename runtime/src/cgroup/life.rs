@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -15,6 +16,23 @@ use crate::error::{Error, Kind, Result};
 const PATIENCE: Duration = Duration::from_secs(5);
 
 impl Cgroup {
+    /// Opens what a further process enters the groups by, as it was opened for the first one.
+    pub fn open_entrances(&mut self) -> Result<()> {
+        for group in &self.saved.groups {
+            let (path, flags) = match group.version {
+                Version::V1 => (group.folder.join("tasks"), OFlags::WRONLY),
+                Version::V2 => (group.folder.clone(), OFlags::RDONLY | OFlags::DIRECTORY),
+            };
+            let entrance = rustix::fs::open(&path, flags | OFlags::CLOEXEC, Mode::empty())
+                .map_err(|errno| Error::machine(format!("open `{}`", path.display()), errno))?;
+            match group.version {
+                Version::V1 => self.joins.push(entrance),
+                Version::V2 => self.into = Some(entrance),
+            }
+        }
+        Ok(())
+    }
+
     /// The processes in the group and in groups below it, as this process's pid namespace numbers them.
     pub fn processes(&self) -> Result<Vec<u32>> {
         let Some(group) = self.holder() else { return Ok(vec![]) };
