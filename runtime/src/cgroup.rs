@@ -24,6 +24,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 
 use oci_spec::runtime::LinuxResources;
+use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
 pub use controller::Controller;
@@ -92,6 +93,8 @@ pub struct Saved {
 struct SavedGroup {
     /// The group's folder.
     folder: PathBuf,
+    /// The folder's inode number: another group that is made there later has another.
+    id: u64,
     /// Which interface it has.
     version: Version,
     /// The controllers of version 1 in it.
@@ -105,7 +108,8 @@ struct SavedGroup {
 impl Cgroup {
     /// Makes the groups of a container and writes its limits; returns those that nothing enforces.
     ///
-    /// Where nothing is limited and no group can be made, there is none, and that is no error.
+    /// Where nothing is limited and no group can be made, there is none, and that is no error. The group `jobc` that
+    /// holds all others stays when they are removed; it has no limits.
     ///
     /// # Errors
     ///
@@ -115,7 +119,7 @@ impl Cgroup {
         Plan::of(layout, request)?.carry_out(request)
     }
 
-    /// The groups of a container that another process made.
+    /// The groups of a container that another process made; [`Self::open_entrances`] lets a process in.
     pub fn open(saved: Saved) -> Self {
         Self { saved, into: None, joins: vec![] }
     }
@@ -138,18 +142,31 @@ impl Cgroup {
         &self.joins
     }
 
-    /// Gives away what a first process enters its groups by: [`Self::into_fd`] and [`Self::join_fds`].
+    /// Opens what a further process enters the groups by: [`Self::into_fd`] and [`Self::join_fds`].
+    pub fn open_entrances(&mut self) -> Result<()> {
+        self.into = None;
+        self.joins.clear();
+        for group in self.saved.groups.iter().filter(|group| group.is_there()) {
+            match group.version {
+                Version::V1 => self.joins.push(make::entrance(&group.folder, "tasks", OFlags::WRONLY)?),
+                Version::V2 => self.into = Some(make::entrance(&group.folder, "", OFlags::DIRECTORY)?),
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives away what a process enters its groups by: [`Self::into_fd`] and [`Self::join_fds`].
     pub fn take_entrances(&mut self) -> (Option<OwnedFd>, Vec<OwnedFd>) {
         (self.into.take(), std::mem::take(&mut self.joins))
+    }
+
+    /// Whether the container has no group at all.
+    pub fn is_none(&self) -> bool {
+        self.saved.groups.is_empty()
     }
 
     /// The folders of the groups.
     pub fn folders(&self) -> impl Iterator<Item = &std::path::Path> {
         self.saved.groups.iter().map(|group| group.folder.as_path())
-    }
-
-    /// Whether the container has no group at all.
-    pub fn is_empty(&self) -> bool {
-        self.saved.groups.is_empty()
     }
 }

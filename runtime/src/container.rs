@@ -3,12 +3,13 @@
 //! [`make`] makes one from a bundle; [`wait`] stays with it until its end; what stands here is done to one that is
 //! there. A container's folder outlives everything else of it, so that whatever a killed command leaves can be found.
 
-mod end;
+pub(crate) mod groups;
 pub mod hold;
 pub mod make;
+mod stages;
 pub mod wait;
 
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use oci_spec::runtime::Spec;
@@ -16,9 +17,8 @@ use oci_spec::runtime::Spec;
 use crate::cgroup::Cgroup;
 use crate::config::Config;
 use crate::error::{Error, Kind, Result};
-use crate::hooks::{self, Given, Stage};
+use crate::hooks::Stage;
 use crate::signals::Signal;
-use crate::state::process::Process;
 use crate::state::store::{Entry, Store};
 use crate::state::{Id, Record, Status};
 
@@ -53,12 +53,17 @@ pub struct Options {
     pub keep_keyring: bool,
 }
 
+/// How long a killed process may take to be gone, in milliseconds. One that waits for a device takes longer.
+const PATIENCE: u32 = 10_000;
+
 /// A container that is there, locked: nobody else changes it meanwhile.
 #[derive(Debug)]
 pub struct Container {
     entry: Entry,
     /// What is kept of it.
     pub record: Record,
+    /// What a person should know of its making, a line each.
+    pub said: Vec<String>,
 }
 
 /// The status of a container: from its process, its control group and the fifo that it waits at.
@@ -67,14 +72,9 @@ pub fn status(folder: &Path, record: &Record) -> Status {
     match () {
         () if !process.is_alive() => Status::Stopped,
         () if hold::is_waiting(folder) => Status::Created,
-        () if groups(record).is_frozen().unwrap_or(false) => Status::Paused,
+        () if cgroup(record).is_frozen().unwrap_or(false) => Status::Paused,
         () => Status::Running,
     }
-}
-
-/// The control groups of a container.
-pub(crate) fn groups(record: &Record) -> Cgroup {
-    Cgroup::open(record.cgroup.clone().unwrap_or_default())
 }
 
 /// config.json as it was when the container was made.
@@ -88,57 +88,62 @@ pub fn config(folder: &Path) -> Result<Spec> {
 }
 
 /// Sends a signal to a container's first process, or to all of its processes.
-///
-/// A container that shares its pid namespace with others is killed as a whole: its other processes would live on.
 pub fn kill(store: &Store, id: &Id, signal: Signal, all: bool) -> Result<()> {
     let record = store.read(id)?;
-    let groups = groups(&record);
-    if signal == Signal::KILL && (all || !record.pid_namespace) && !groups.is_empty() {
-        groups.kill()?;
-    } else if all {
-        for pid in groups.processes()? {
-            if let Some(pidfd) = Process::of(pid).and_then(|process| process.open().transpose()) {
-                signal.send(pidfd?)?;
+    // Without a pid namespace of its own the others would outlive the first process's kill.
+    if all || signal == Signal::KILL && !record.pid_namespace {
+        let cgroup = cgroup(&record);
+        if signal == Signal::KILL {
+            cgroup.kill()?;
+        } else {
+            for pid in cgroup.processes()? {
+                signal.send_to(pid)?;
             }
         }
+        if !cgroup.is_none() {
+            return Ok(());
+        }
     }
-    let sent = match record.process.map(Process::open).transpose()?.flatten() {
-        Some(pidfd) if !all || groups.is_empty() => signal.send(pidfd)?,
-        Some(_) => true,
+    let sent = match record.process {
+        Some(process) => process.open()?.map_or(Ok(false), |pidfd| signal.send(&pidfd))?,
         None => false,
     };
-    // Its first process may have ended by the group's kill just now.
-    if sent || all || signal == Signal::KILL && !groups.is_empty() && !record.pid_namespace {
+    if sent || all {
         return Ok(());
     }
     Err(Error::new(Kind::State, format!("container `{id}` is not running")))
 }
 
-/// The processes of a container, by their numbers here.
+/// The processes of a container, by their numbers here: its control group's, or its first where it has no group.
 pub fn processes(store: &Store, id: &Id) -> Result<Vec<u32>> {
     let record = store.read(id)?;
-    let groups = groups(&record);
-    if !groups.is_empty() {
-        return groups.processes();
+    let cgroup = cgroup(&record);
+    if !cgroup.is_none() {
+        return cgroup.processes();
     }
     Ok(record.process.filter(|process| process.is_alive()).map(|process| process.pid).into_iter().collect())
 }
 
-/// Removes a container, whatever is left of it; returns what of that went wrong and keeps nothing from being removed.
+/// The control groups that a record names.
+fn cgroup(record: &Record) -> Cgroup {
+    Cgroup::open(record.cgroup.clone().unwrap_or_default())
+}
+
+/// Removes a container, whatever is left of it.
 ///
 /// With `force` a container that runs is killed first, and one that is not there is no error.
+///
+/// Returns what went wrong with its last hooks, which keeps nothing from being removed.
 pub fn delete(store: &Store, id: &Id, force: bool) -> Result<Vec<Error>> {
     let entry = match store.open(id) {
-        Err(error) if force && error.kind == Kind::State && !store.folder(id).exists() => {
-            return Ok(Vec::new());
-        }
+        Err(error) if force && error.kind == Kind::State && !store.folder(id).exists() => return Ok(vec![]),
         other => other?,
     };
     match entry.read() {
-        Ok(Some(record)) => Container { entry, record }.delete(force),
+        Ok(Some(record)) => Container { entry, record, said: Vec::new() }.delete(force),
         // The command that made the folder was killed before it had made anything else.
-        Ok(None) => entry.remove().map(|()| Vec::new()),
-        Err(_) if force => entry.remove().map(|()| Vec::new()),
+        Ok(None) => entry.remove().map(|()| vec![]),
+        Err(_) if force => entry.remove().map(|()| vec![]),
         Err(error) => Err(error),
     }
 }
@@ -148,7 +153,7 @@ impl Container {
     pub fn open(store: &Store, id: &Id) -> Result<Self> {
         let entry = store.open(id)?;
         let record = entry.read()?.ok_or_else(|| incomplete(id))?;
-        Ok(Self { entry, record })
+        Ok(Self { entry, record, said: Vec::new() })
     }
 
     /// Where it is in its life.
@@ -159,47 +164,32 @@ impl Container {
     /// Starts the program of a container that waits for it.
     pub fn start(&mut self) -> Result<()> {
         let status = self.status();
-        let (Status::Created, Some(process)) = (status, self.record.process) else {
+        if status != Status::Created {
             return Err(self.is_not("created", status));
-        };
+        }
         let config = config(self.entry.path())?;
         let arguments = config.process().as_ref().and_then(|process| process.args().as_deref());
         let program = arguments.and_then(|arguments| arguments.first()).map_or("", String::as_str);
-        hold::release(self.entry.path(), program, process.pid)?;
-        self.run_poststart(&config, None)
-    }
-
-    /// Runs the hooks that belong after the program's start. Where one fails, the container ends.
-    pub(crate) fn run_poststart(&self, config: &Spec, given_up: Option<BorrowedFd<'_>>) -> Result<()> {
-        if config.hooks().as_ref().is_none_or(|hooks| Stage::Poststart.of(hooks).is_empty()) {
-            return Ok(());
-        }
-        let state = self.state(config, Status::Running)?;
-        let given = Given { state: &state, bundle: &self.record.bundle, given_up };
-        hooks::run(Stage::Poststart, config.hooks().as_ref(), given).inspect_err(|_| {
+        let pid = self.record.process.map_or(0, |process| process.pid);
+        hold::release(self.entry.path(), program, pid)?;
+        stages::run(Stage::Poststart, &config, &self.record, (Status::Running, pid), None).inspect_err(|_| {
             // The hook's failure is what is told.
             let _ = self.end();
         })
     }
 
-    /// The state as hooks read it.
-    fn state(&self, config: &Spec, status: Status) -> Result<Vec<u8>> {
-        serde_json::to_vec(&self.record.state(config, status))
-            .map_err(|error| Error::new(Kind::State, error.to_string()))
-    }
-
     /// Freezes every process of it.
-    pub fn pause(&self) -> Result<()> {
+    pub fn pause(&mut self) -> Result<()> {
         match self.status() {
-            Status::Running => groups(&self.record).freeze(),
+            Status::Running => cgroup(&self.record).freeze(),
             status => Err(self.is_not("running", status)),
         }
     }
 
     /// Lets it go on.
-    pub fn resume(&self) -> Result<()> {
+    pub fn resume(&mut self) -> Result<()> {
         match self.status() {
-            Status::Paused => groups(&self.record).thaw(),
+            Status::Paused => cgroup(&self.record).thaw(),
             status => Err(self.is_not("paused", status)),
         }
     }
@@ -212,6 +202,52 @@ impl Container {
     /// Lets others work on it.
     pub fn unlock(&self) {
         self.entry.unlock();
+    }
+
+    /// Kills what is left of it, and removes what it has left; returns what went wrong with its last hooks.
+    pub fn delete(self, force: bool) -> Result<Vec<Error>> {
+        let status = self.status();
+        if matches!(status, Status::Running | Status::Paused) && !force {
+            let error = self.is_not("stopped", status);
+            return Err(error.help("end it first, or delete it with `--force`"));
+        }
+        self.end()?;
+        let failed = if self.record.poststop {
+            match config(self.entry.path()) {
+                Ok(config) => stages::run_last(&config, &self.record),
+                Err(error) => vec![error],
+            }
+        } else {
+            vec![]
+        };
+        self.entry.remove()?;
+        Ok(failed)
+    }
+
+    /// Kills whatever of it still runs, waits until it is gone, and removes its control groups.
+    fn end(&self) -> Result<()> {
+        let cgroup = cgroup(&self.record);
+        if let Some(process) = self.record.process {
+            if let Some(pidfd) = process.open()? {
+                Signal::KILL.send(&pidfd)?;
+                // Under version 1 what is frozen does not even die.
+                if cgroup.is_frozen()? {
+                    cgroup.thaw()?;
+                }
+            }
+            if !process.wait(PATIENCE)? {
+                let message = format!("process {} was killed and is not gone", process.pid);
+                return Err(Error::new(Kind::Machine, message).help(
+                    "it waits for the kernel, perhaps for a file system or a device; try again later",
+                ));
+            }
+        }
+        // The end of a pid namespace's first process is that of all others in it. Without one they live on, and without a
+        // process in the record nobody knows what there is.
+        if !self.record.pid_namespace || self.record.process.is_none() {
+            cgroup.kill()?;
+        }
+        cgroup.remove()
     }
 
     fn is_not(&self, wanted: &str, status: Status) -> Error {

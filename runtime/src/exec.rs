@@ -10,12 +10,12 @@ use oci_spec::runtime::{Process as Written, Spec};
 use serde_json::{Value, json};
 
 use crate::config::Config;
+use crate::container::groups::reopened;
 use crate::container::make::write_pid;
 use crate::container::{self, Options};
 use crate::error::{Error, Kind, Result};
 use crate::prepare::join::prepare_further;
 use crate::process::Process;
-use crate::start::Groups;
 use crate::state::store::Store;
 use crate::state::{Id, Status};
 use crate::terminal::socket;
@@ -167,6 +167,7 @@ pub fn exec(store: &Store, id: &Id, request: Request) -> Result<(Process, Option
     let wanted = process.terminal().unwrap_or(false);
     let terminal = socket::for_terminal(wanted, console_socket.as_deref(), !detached, &mut options)?;
     let config = container::config(&folder)?;
+    let groups = record.cgroup.as_ref().map(reopened).transpose()?.unwrap_or_default();
     refuse(&config, &process)?;
     // Its namespaces are opened by number; that they are the container's and no stranger's is sure if it lives after.
     let prepared =
@@ -174,10 +175,7 @@ pub fn exec(store: &Store, id: &Id, request: Request) -> Result<(Process, Option
     if !first.is_alive() {
         return Err(Error::new(Kind::State, format!("container `{id}` has ended")));
     }
-    let mut groups = container::groups(&record);
-    groups.open_entrances()?;
-    let (born_in, joined) = groups.take_entrances();
-    let process = prepared.spawn(Groups { born_in, joined }, &mut |_| Ok(()))?;
+    let process = prepared.spawn(groups, &mut |_| Ok(()))?;
     if let Some(path) = &pid_file {
         write_pid(path, process.pid)?;
     }

@@ -70,6 +70,18 @@ impl Signal {
             Err(errno) => Err(Error::machine(format!("send the signal {self}"), errno)),
         }
     }
+
+    /// Sends it to a process by its number; one that is gone is no error.
+    pub fn send_to(self, pid: u32) -> Result<()> {
+        let Some(number) = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw) else {
+            return Ok(());
+        };
+        match rustix::process::pidfd_open(number, rustix::process::PidfdFlags::empty()) {
+            Ok(pidfd) => self.send(&pidfd).map(drop),
+            Err(Errno::SRCH) => Ok(()),
+            Err(errno) => Err(Error::machine(format!("open process {pid}"), errno)),
+        }
+    }
 }
 
 impl fmt::Display for Signal {

@@ -14,7 +14,6 @@ use std::path::{Path, PathBuf};
 use oci_spec::runtime::Spec;
 use serde::{Deserialize, Serialize};
 
-use crate::cgroup::{self, Unenforced};
 use crate::error::{Error, Kind, Result};
 use process::Process;
 
@@ -110,10 +109,10 @@ pub struct Record {
     pub process: Option<Process>,
     /// Where its control groups are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cgroup: Option<cgroup::Saved>,
+    pub cgroup: Option<crate::cgroup::Saved>,
     /// Limits that config.json asks for and nothing enforces.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub unenforced: Vec<Unenforced>,
+    pub unenforced: Vec<String>,
     /// Whether it has a pid namespace of its own, so that nothing of it outlives its first process.
     #[serde(default)]
     pub pid_namespace: bool,

@@ -83,8 +83,8 @@ fn command(args: &OciArgs, log: &mut Log) -> Result<u8> {
             container::kill(&store, &Id::new(id)?, Signal::parse(signal)?, *all)?;
         }
         OciCommand::Delete { force, id } => {
-            for failed in container::delete(&store, &Id::new(id)?, *force)? {
-                log.warn(&failed.to_string());
+            for error in container::delete(&store, &Id::new(id)?, *force)? {
+                log.warn(&error.to_string());
             }
         }
         OciCommand::Exec(exec) => return exec::run(&store, exec, log),
@@ -129,8 +129,8 @@ fn make(
         pid_file: create.pid_file.clone(),
     };
     let made = make::begin(store, &id)?.make(&bundle, request, then, given_up)?;
-    for line in &made.said {
-        log.warn(line);
+    for text in made.container.said.iter().chain(&made.container.record.unenforced) {
+        log.warn(text);
     }
     Ok(made)
 }
@@ -157,15 +157,15 @@ pub(crate) fn attend(
     keep: bool,
     warn: &mut dyn FnMut(&str),
 ) -> Result<u8> {
-    let Made { container, process, terminal, .. } = made;
+    let Made { container, process, terminal } = made;
     container.unlock();
     let mut relay = terminal.map(Relay::new).transpose()?;
     let exit = wait(&process, signals, relay.as_mut(), manner);
     drop(relay);
     if !keep {
         container.lock()?;
-        for failed in container.delete(true)? {
-            warn(&failed.to_string());
+        for error in container.delete(true)? {
+            warn(&error.to_string());
         }
     }
     Ok(exit?.code())

@@ -73,17 +73,16 @@ fn bundle(args: &RunArgs) -> Result<u8> {
         ..Request::default()
     };
     if args.dry_run {
-        let (prepared, groups) = begun.plan(&copy, request)?;
-        let groups = groups.describe().iter().map(|line| format!("before: {line}\n")).collect::<String>();
-        terminal::print(&format!("{allocated}{groups}{}", steps(&prepared)));
+        let (before, prepared) = begun.plan(&copy, request)?;
+        terminal::print(&format!("{allocated}{}", steps(&before, &prepared)));
         return Ok(0);
     }
     allocation.make()?;
     let signals = Signals::take()?;
     let made = begun.make(&copy, request, Then::Attend, Some(&signals))?;
     let mut warn = |text: &str| terminal::eprint(&container_warning(text));
-    for line in &made.said {
-        warn(line);
+    for text in made.container.said.iter().chain(&made.container.record.unenforced) {
+        warn(text);
     }
     attend(made, &signals, Manner::AsCommand, args.keep, &mut warn)
 }
@@ -111,17 +110,18 @@ fn write(folder: &Path, text: &[u8]) -> Result<()> {
     )
 }
 
-/// The steps of the container's first process in order, each with the field of config.json that asks for it.
-fn steps(prepared: &jobc_runtime::prepare::Prepared) -> String {
-    let line = |(index, step): (usize, &jobc_runtime::operation::Step)| {
+/// What is done before there is a process, then the steps of the container's first process, each with the field of
+/// config.json that asks for it.
+fn steps(before: &[String], prepared: &jobc_runtime::prepare::Prepared) -> String {
+    let steps = prepared.steps.iter().map(|step| {
         let place = step.place.as_ref().map(|place| format!("  [{place}]")).unwrap_or_default();
-        format!("{:3}  {}{place}\n", index + 1, step.operation)
-    };
+        format!("{}{place}", step.operation)
+    });
     let arguments: Vec<String> =
         prepared.program.arguments.iter().map(|word| quoted(&word.to_string_lossy())).collect();
-    let program =
-        format!("{:3}  execute {}  [/process/args]\n", prepared.steps.len() + 1, arguments.join(" "));
-    prepared.steps.iter().enumerate().map(line).chain([program]).collect()
+    let program = format!("execute {}  [/process/args]", arguments.join(" "));
+    let lines = before.iter().cloned().chain(steps).chain([program]);
+    lines.enumerate().map(|(index, line)| format!("{:3}  {line}\n", index + 1)).collect()
 }
 
 /// A word as a shell takes it.

@@ -2,8 +2,10 @@
 //!
 //! All of it stands in `/proc/self/mountinfo` and `/proc/self/cgroup` (proc(5), cgroups(7)), each read once.
 
-use std::fs;
 use std::path::{Path, PathBuf};
+
+use rustix::buffer::spare_capacity;
+use rustix::fs::{Mode, OFlags, open};
 
 use super::Controller;
 use crate::error::{Error, Result};
@@ -56,14 +58,10 @@ impl Layout {
     ///
     /// No mounted control groups at all are no error: the layout is empty then.
     pub fn detect() -> Result<Self> {
-        let read = |path: &str| {
-            fs::read_to_string(path).map_err(|error| Error::machine(format!("read `{path}`"), errno(&error)))
-        };
-        let mut layout = Self::parse(&read("/proc/self/mountinfo")?, &read("/proc/self/cgroup")?);
+        let mut layout =
+            Self::parse(&read(Path::new("/proc/self/mountinfo"))?, &read(Path::new("/proc/self/cgroup"))?);
         if let Some(unified) = &mut layout.unified {
-            let path = unified.mount.join("cgroup.controllers");
-            let list = fs::read_to_string(&path)
-                .map_err(|error| Error::machine(format!("read `{}`", path.display()), errno(&error)))?;
+            let list = read(&unified.mount.join("cgroup.controllers"))?;
             unified.controllers = list.split_whitespace().filter_map(Controller::named).collect();
         }
         Ok(layout)
@@ -196,8 +194,15 @@ fn unescape(text: &str) -> PathBuf {
     PathBuf::from(<std::ffi::OsString as std::os::unix::ffi::OsStringExt>::from_vec(bytes))
 }
 
-fn errno(error: &std::io::Error) -> rustix::io::Errno {
-    rustix::io::Errno::from_io_error(error).unwrap_or(rustix::io::Errno::IO)
+/// Reads a file of the kernel's, in one call where it is short: it makes the whole text anew for each.
+fn read(path: &Path) -> Result<String> {
+    let failed = |errno| Error::machine(format!("read `{}`", path.display()), errno);
+    let file = open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).map_err(failed)?;
+    let mut bytes = Vec::with_capacity(16 * 1024);
+    while rustix::io::read(&file, spare_capacity(&mut bytes)).map_err(failed)? > 0 {
+        bytes.reserve(16 * 1024);
+    }
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, Mode, OFlags, Uid, chown};
+use rustix::fs::{Mode, OFlags, Uid, chown};
 use rustix::io::Errno;
 
 use super::devices::{self, program};
@@ -68,6 +68,7 @@ fn make(group: &Group, request: &Request<'_>, cgroup: &mut Cgroup) -> Result<Vec
     };
     cgroup.saved.groups.push(SavedGroup {
         folder: folder.clone(),
+        id: super::life::id(&folder).unwrap_or_default(),
         version: group.interface.version(),
         controllers: group.interface.controllers().to_vec(),
         above: group.removable(&made),
@@ -84,18 +85,12 @@ fn make(group: &Group, request: &Request<'_>, cgroup: &mut Cgroup) -> Result<Vec
             if let Some(rules) = &group.devices {
                 impossible.extend(write_rules(&folder, rules).err());
             }
-            let tasks = folder.join("tasks");
-            let open = rustix::fs::open(&tasks, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty());
-            cgroup
-                .joins
-                .push(open.map_err(|errno| Error::machine(format!("open `{}`", tasks.display()), errno))?);
+            cgroup.joins.push(entrance(&folder, "tasks", OFlags::WRONLY)?);
         }
         Interface::V2 => {
             let switches = if made.is_empty() { vec![] } else { switch_on(group) };
             impossible.extend(write_unified(group, &folder, switches));
-            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-            let open = rustix::fs::open(&folder, flags, Mode::empty());
-            let leaf = open.map_err(|errno| Error::machine(format!("open `{}`", folder.display()), errno))?;
+            let leaf = entrance(&folder, "", OFlags::DIRECTORY)?;
             if let Some(rules) = &group.devices
                 && let Err(errno) = attach(&leaf, rules)
             {
@@ -109,6 +104,13 @@ fn make(group: &Group, request: &Request<'_>, cgroup: &mut Cgroup) -> Result<Vec
         }
     }
     accept(impossible, request)
+}
+
+/// Opens what a process enters a group by: its `tasks`, or the folder itself.
+pub(super) fn entrance(folder: &Path, file: &str, flags: OFlags) -> Result<OwnedFd> {
+    let path = folder.join(file);
+    let open = rustix::fs::open(&path, flags | OFlags::CLOEXEC, Mode::empty());
+    open.map_err(|errno| Error::machine(format!("open `{}`", path.display()), errno))
 }
 
 /// Why a group could not be made.
@@ -173,13 +175,15 @@ impl Interface {
 }
 
 impl Group {
-    /// The folders above the group that go with it when they are empty, the deepest first: those made for it, and the
-    /// folder of a job below `jobc`, which whichever task of the job ends last takes away.
+    /// The folders above the group that go with it when they are empty, the deepest first.
+    ///
+    /// Below `jobc` that is the folder of a job, which whichever of its tasks ends last takes away; `jobc` itself stays,
+    /// so that the next start finds it with its controllers switched on. Elsewhere it is what was made for this group.
     fn removable(&self, made: &[PathBuf]) -> Vec<PathBuf> {
         let of_jobc = self.names.first().is_some_and(|name| name == "jobc");
         let above = self.above().into_iter().enumerate();
         let mut list: Vec<PathBuf> = above
-            .filter(|(depth, folder)| made.contains(folder) || of_jobc && *depth > 0)
+            .filter(|(depth, folder)| if of_jobc { *depth > 0 } else { made.contains(folder) })
             .map(|(_, folder)| folder)
             .collect();
         list.reverse();
@@ -253,12 +257,14 @@ fn switch_on(group: &Group) -> Vec<(Controller, Error)> {
     wanted.sort_unstable();
     wanted.dedup();
     let mut failed: Vec<(Controller, Error)> = vec![];
-    for above in [group.mount.join(&group.base)].into_iter().chain(group.above()) {
+    for above in [group.start()].into_iter().chain(group.above()) {
         let file = above.join("cgroup.subtree_control");
         let text = |list: &[Controller]| {
             list.iter().map(|one| format!("+{}", one.name())).collect::<Vec<_>>().join(" ")
         };
-        if write(&file, &text(&wanted)).is_ok() {
+        // Some controllers the kernel would pass on even so, and then no group below could hold whole processes.
+        let full = holds_processes(&above);
+        if !full && write(&file, &text(&wanted)).is_ok() {
             continue;
         }
         // The kernel switches on all of a line or none: each by itself.
@@ -267,7 +273,7 @@ fn switch_on(group: &Group) -> Vec<(Controller, Error)> {
             if on.split_whitespace().any(|name| name == one.name()) {
                 return true;
             }
-            match write(&file, &text(&[one])) {
+            match if full { Err(Errno::BUSY) } else { write(&file, &text(&[one])) } {
                 Ok(()) => true,
                 Err(errno) => {
                     failed.push((one, not_switched(one, &above, errno)));
@@ -277,6 +283,13 @@ fn switch_on(group: &Group) -> Vec<(Controller, Error)> {
         });
     }
     failed
+}
+
+/// Whether a group holds processes that its controllers would be in conflict with: any but the root of the whole tree,
+/// which alone has no `cgroup.type`.
+fn holds_processes(group: &Path) -> bool {
+    group.join("cgroup.type").exists()
+        && std::fs::read(group.join("cgroup.procs")).is_ok_and(|list| !list.is_empty())
 }
 
 fn not_switched(controller: Controller, group: &Path, errno: Errno) -> Error {
@@ -329,13 +342,19 @@ fn has_swap() -> bool {
     std::fs::read_to_string("/proc/swaps").is_ok_and(|text| text.lines().count() > 1)
 }
 
-/// Writes the rules about devices to a group of version 1.
+/// Writes the rules about devices to a group of version 1: each line by itself, each file opened once.
 fn write_rules(folder: &Path, rules: &[devices::Rule]) -> Result<()> {
-    for (file, line) in devices::writes(rules)? {
-        write(&folder.join(file), &line).map_err(|errno| {
-            let message = format!("the kernel refuses `{line}` for `{file}`: {}", describe(errno));
+    let lines = devices::writes(rules)?;
+    for lines in lines.chunk_by(|(one, _), (next, _)| one == next) {
+        let file = lines[0].0;
+        let refused = |text: &str, errno| {
+            let message = format!("the kernel refuses `{text}` for `{file}`: {}", describe(errno));
             Error::new(Kind::Unenforceable, message).at(devices::PLACE).help(GO_ON)
-        })?;
+        };
+        let open = open(&folder.join(file)).map_err(|errno| refused(&lines[0].1, errno))?;
+        for (_, line) in lines {
+            rustix::io::write(&open, line.as_bytes()).map_err(|errno| refused(line, errno))?;
+        }
     }
     Ok(())
 }
@@ -364,7 +383,10 @@ fn hand_over(folder: &Path, (uid, gid): (u32, u32)) -> Result<()> {
 
 /// Writes one line to a file of the kernel's in one call, as it wants it.
 pub(super) fn write(path: &Path, text: &str) -> std::result::Result<(), Errno> {
-    let file = rustix::fs::openat(CWD, path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
-    rustix::io::write(&file, text.as_bytes())?;
+    rustix::io::write(open(path)?, text.as_bytes())?;
     Ok(())
+}
+
+fn open(path: &Path) -> std::result::Result<OwnedFd, Errno> {
+    rustix::fs::open(path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())
 }

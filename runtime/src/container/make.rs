@@ -1,23 +1,20 @@
 //! Making a container: from its folder to its first process.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use oci_spec::runtime::{LinuxNamespaceType, Spec};
-
-use super::{Container, Options, hold};
+use super::groups::{self, Decided};
+use super::{Container, Options, hold, stages};
 use crate::bundle::Bundle;
-use crate::cgroup::{self, Layout, Plan};
 use crate::error::{Error, Kind, Result};
-use crate::hooks::{self, Given, Stage};
-use crate::id_map::IdMaps;
+use crate::hooks::Stage;
 use crate::machine::Machine;
-use crate::prepare::{ControlGroups, Prepared, prepare};
+use crate::namespaces::Namespace;
+use crate::prepare::{Prepared, prepare};
 use crate::process::Process;
 use crate::root::Root;
 use crate::signals::Signals;
-use crate::start::Groups;
 use crate::state::store::Store;
 use crate::state::{Id, Record, Status, process};
 use crate::terminal::socket;
@@ -61,8 +58,6 @@ pub struct Made {
     pub process: Process,
     /// The other side of its terminal, where it has one and nobody else got it.
     pub terminal: Option<OwnedFd>,
-    /// What a person should know of it, a line each: nothing is refused, and something is not as it was written.
-    pub said: Vec<String>,
 }
 
 impl Made {
@@ -88,7 +83,7 @@ pub fn begin(store: &Store, id: &Id) -> Result<Begun> {
         pid_namespace: false,
         poststop: false,
     };
-    Ok(Begun { container: Some(Container { entry, record }) })
+    Ok(Begun { container: Some(Container { entry, record, said: Vec::new() }) })
 }
 
 impl Begun {
@@ -98,24 +93,23 @@ impl Begun {
     }
 
     /// Lists what would be done to make a container of a bundle and run it.
-    pub fn plan(&self, bundle: &Bundle, request: Request) -> Result<(Prepared, Plan)> {
-        bundle.config.refuse()?;
+    ///
+    /// First what is done to its control groups, a line each, then its first process's steps.
+    pub fn plan(&self, bundle: &Bundle, request: Request) -> Result<(Vec<String>, Prepared)> {
         let Request { mut options, root, console_socket, .. } = request;
         let _receiver = open_terminal(bundle, &mut options, console_socket.as_deref(), Then::Attend)?;
-        options.id = self.container.as_ref().map(|container| container.record.id.clone()).unwrap_or_default();
         options.end_with_parent = true;
+        if let Some(container) = &self.container {
+            options.id.clone_from(&container.record.id);
+        }
         let root = match root {
             Some(root) => root,
             None => Root::of(bundle, None, self.folder())?,
         };
-        let layout = layout(&options)?;
-        let owner = owner(&bundle.config.spec)?;
-        let id = options.id.clone();
-        let plan =
-            Plan::of(&layout, &group_request(&bundle.config.spec, &id, options.allow_unenforced, owner))?;
-        let groups = ControlGroups { layout: &layout, plan: &plan };
-        prepare(bundle, &root, &mut options, &Machine::look()?, Some(&groups))
-            .map(|prepared| (prepared, plan))
+        let machine = Machine::look()?;
+        let decided = Decided::of(&bundle.config.spec, &options, &machine)?;
+        let prepared = prepare(bundle, &root, &mut options, &machine, Some(&decided.view()))?;
+        Ok((decided.describe(), prepared))
     }
 
     /// Makes the container from a bundle, as far as `then` says. Nothing is left of it where that fails.
@@ -130,10 +124,10 @@ impl Begun {
     ) -> Result<Made> {
         let container =
             self.container.as_mut().ok_or_else(|| Error::new(Kind::State, "the container is made"))?;
-        let (process, terminal, said) = container.make(bundle, request, then, given_up)?;
+        let (process, terminal) = container.make(bundle, request, then, given_up)?;
         let container =
             self.container.take().ok_or_else(|| Error::new(Kind::State, "the container is made"))?;
-        Ok(Made { container, process, terminal, said })
+        Ok(Made { container, process, terminal })
     }
 }
 
@@ -153,12 +147,10 @@ impl Container {
         request: Request,
         then: Then,
         given_up: Option<&Signals>,
-    ) -> Result<(Process, Option<OwnedFd>, Vec<String>)> {
+    ) -> Result<(Process, Option<OwnedFd>)> {
         bundle.config.refuse()?;
-        let spec = &bundle.config.spec;
         let Request { mut options, root, console_socket, pid_file } = request;
-        let id = self.record.id.clone();
-        options.id.clone_from(&id);
+        options.id.clone_from(&self.record.id);
         options.end_with_parent = then == Then::Attend;
         let terminal = open_terminal(bundle, &mut options, console_socket.as_deref(), then)?;
         if then == Then::Hold {
@@ -170,31 +162,26 @@ impl Container {
             Some(root) => root,
             None => Root::of(bundle, None, self.entry.path())?,
         };
-        let layout = layout(&options)?;
-        let owner = owner(spec)?;
-        let wanted = group_request(spec, &id, options.allow_unenforced, owner);
-        let plan = Plan::of(&layout, &wanted)?;
-        let groups = ControlGroups { layout: &layout, plan: &plan };
-        let mut prepared = prepare(bundle, &root, &mut options, &Machine::look()?, Some(&groups))?;
-
-        self.entry.write_file("config.json", &bundle.text)?;
-        let (mut cgroup, unenforced) = plan.carry_out(&wanted)?;
         self.record.bundle.clone_from(&bundle.dir);
+        self.entry.write_file("config.json", &bundle.text)?;
+        let machine = Machine::look()?;
+        let spec = &bundle.config.spec;
+        let decided = Decided::of(spec, &options, &machine)?;
+        let prepared = prepare(bundle, &root, &mut options, &machine, Some(&decided.view()))?;
+        self.said.clone_from(&prepared.said);
+        let (mut cgroup, unenforced) = decided.make(spec, &options, &machine)?;
         self.record.cgroup = Some(cgroup.saved().clone());
-        self.record.pid_namespace = has_new(spec, LinuxNamespaceType::Pid);
-        self.record.poststop =
-            spec.hooks().as_ref().is_some_and(|hooks| !Stage::Poststop.of(hooks).is_empty());
-        let mut said = std::mem::take(&mut prepared.said);
-        said.extend(
-            unenforced.iter().map(|unenforced| format!("nothing enforces config.json: {unenforced}")),
-        );
-        self.record.unenforced = unenforced;
+        self.record.unenforced = unenforced.iter().map(ToString::to_string).collect();
+        self.record.pid_namespace = prepared.namespaces & Namespace::Pid.flag() != 0;
+        let hooks = spec.hooks().as_ref();
+        self.record.poststop = hooks.is_some_and(|hooks| !Stage::Poststop.of(hooks).is_empty());
+        // Written before there is a process: what a killed command leaves in a control group must be found.
         self.entry.write(&self.record)?;
-
-        let (born_in, joined) = cgroup.take_entrances();
-        let process = prepared.spawn(Groups { born_in, joined }, &mut |pid| {
-            self.record.process = process::Process::of_child(pid);
-            self.run_early_hooks(bundle, given_up)
+        let record = &self.record;
+        let process = prepared.spawn(groups::entrances(&mut cgroup), &mut |pid| {
+            let now = (Status::Creating, pid);
+            stages::run(Stage::Prestart, spec, record, now, given_up)?;
+            stages::run(Stage::CreateRuntime, spec, record, now, given_up)
         })?;
         self.record.process = process::Process::of_child(process.pid);
         self.entry.write(&self.record)?;
@@ -203,64 +190,10 @@ impl Container {
             write_pid(path, process.pid)?;
         }
         if then != Then::Hold {
-            self.run_poststart(spec, given_up.map(AsFd::as_fd))?;
+            stages::run(Stage::Poststart, spec, &self.record, (Status::Running, process.pid), given_up)?;
         }
-        Ok((process, terminal, said))
+        Ok((process, terminal))
     }
-
-    /// Runs the hooks that belong between the mounts and the entering of the root.
-    fn run_early_hooks(&self, bundle: &Bundle, given_up: Option<&Signals>) -> Result<()> {
-        let spec = &bundle.config.spec;
-        let state = self.state(spec, Status::Creating)?;
-        for stage in [Stage::Prestart, Stage::CreateRuntime] {
-            let given = Given { state: &state, bundle: &bundle.dir, given_up: given_up.map(AsFd::as_fd) };
-            hooks::run(stage, spec.hooks().as_ref(), given)?;
-        }
-        Ok(())
-    }
-}
-
-/// The machine's control groups; none where the caller wants none, so that a limit is one that nothing enforces.
-fn layout(options: &Options) -> Result<Layout> {
-    if options.without_cgroup { Ok(Layout::default()) } else { Layout::detect() }
-}
-
-/// What a container wants of its control group.
-fn group_request<'a>(
-    spec: &'a Spec,
-    id: &'a str,
-    allow_unenforced: bool,
-    owner: Option<(u32, u32)>,
-) -> cgroup::Request<'a> {
-    let linux = spec.linux().as_ref();
-    cgroup::Request {
-        id,
-        path: linux.and_then(|linux| linux.cgroups_path().as_ref()).and_then(|path| path.to_str()),
-        resources: linux.and_then(|linux| linux.resources().as_ref()),
-        allow_unenforced,
-        owner,
-        user_namespace: has_new(spec, LinuxNamespaceType::User),
-    }
-}
-
-/// Who the container's root is on the machine, where it has a user namespace and may write to its control groups.
-fn owner(spec: &Spec) -> Result<Option<(u32, u32)>> {
-    let writable = spec.mounts().iter().flatten().any(|mount| {
-        let mut options = mount.options().iter().flatten();
-        mount.typ().as_deref() == Some("cgroup") && !options.any(|option| option == "ro" || option == "rro")
-    });
-    if !writable || !has_new(spec, LinuxNamespaceType::User) {
-        return Ok(None);
-    }
-    let maps = spec.linux().as_ref().map(IdMaps::read).transpose()?.flatten();
-    Ok(maps.and_then(|maps| Some((maps.users.outside(0)?, maps.groups.outside(0)?))))
-}
-
-fn has_new(spec: &Spec, kind: LinuxNamespaceType) -> bool {
-    let namespaces = spec.linux().as_ref().and_then(|linux| linux.namespaces().as_ref());
-    namespaces.into_iter().flatten().any(|namespace| {
-        namespace.typ() == kind && namespace.path().as_ref().is_none_or(|path| path.as_os_str().is_empty())
-    })
 }
 
 /// Sees who gets the other side of the terminal, where the bundle wants one.

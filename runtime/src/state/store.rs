@@ -15,6 +15,7 @@ use rustix::io::Errno;
 
 use super::{Id, Record};
 use crate::error::{Error, Kind, Result};
+use crate::root::remove::remove;
 
 /// How long to wait for another command that works on the same container.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -175,14 +176,9 @@ impl Entry {
         wait_for_lock(&self.folder, &self.path)
     }
 
-    /// Removes the folder with all that is in it.
+    /// Removes the folder with all that is in it; that there is none any more is fine.
     pub fn remove(self) -> Result<()> {
-        match std::fs::remove_dir_all(&self.path) {
-            Err(error) if error.kind() != ErrorKind::NotFound => {
-                Err(machine(format!("remove `{}`", self.path.display()), &error))
-            }
-            _ => Ok(()),
-        }
+        remove(&self.path)
     }
 }
 

@@ -12,9 +12,15 @@ use super::{layout, make, path, refusal};
 #[test]
 fn a_thread_that_writes_to_a_join_file_is_in_the_group() {
     let Some(mut trial) = make("join", &json!({})) else { return };
-    let (born_in, joined) = trial.cgroup.take_entrances();
+    let (born_in, first) = trial.cgroup.take_entrances();
     assert_eq!(born_in.is_some(), trial.layout.unified.is_some());
-    for file in joined {
+    // A further process enters by what was kept.
+    let mut found = Cgroup::open(trial.cgroup.saved().clone());
+    found.open_entrances().expect("opened");
+    let (born_in, further) = found.take_entrances();
+    assert_eq!(born_in.is_some(), trial.layout.unified.is_some());
+    assert_eq!(first.len(), further.len());
+    for file in first.into_iter().chain(further) {
         let shell = Command::new("sh")
             .args(["-c", "echo 0; exec cat /proc/self/cgroup >&2"])
             .stdout(Stdio::from(file))
@@ -62,7 +68,7 @@ fn frozen_processes_stand_still() {
 
 #[test]
 fn a_group_in_use_is_not_taken_and_one_left_over_is_made_anew() {
-    let Some(trial) = make("again", &json!({"pids": {"limit": 7}})) else { return };
+    let Some(trial) = make("again", &json!({"memory": {"limit": 67_108_864}})) else { return };
     let mut child = trial.start("sleep 100");
     let error = refusal("again", &json!({})).expect("not skipped");
     assert_eq!((error.kind, error.place.as_deref()), (Kind::State, Some("/linux/cgroupsPath")));
@@ -70,7 +76,22 @@ fn a_group_in_use_is_not_taken_and_one_left_over_is_made_anew() {
     trial.cgroup.kill().expect("killed");
     child.wait().expect("it is gone");
     let again = make("again", &json!({})).expect("not skipped");
-    assert_eq!(again.read(&["pids.max"]), "max", "nothing of the former limits is left");
+    let memory = again.read(&["memory.max", "memory.limit_in_bytes"]);
+    assert_ne!(memory, "67108864", "nothing of the former limits is left");
+}
+
+#[test]
+fn a_container_that_is_over_does_not_touch_the_next_one_at_its_path() {
+    let Some(over) = make("next", &json!({})) else { return };
+    let next = make("next", &json!({})).expect("not skipped");
+    let mut child = next.start("exec sleep 100");
+    assert_eq!(over.cgroup.processes().expect("a list"), Vec::<u32>::new());
+    over.cgroup.kill().expect("nothing to kill");
+    over.cgroup.remove().expect("nothing to remove");
+    assert_eq!(next.cgroup.processes().expect("a list"), [child.id()]);
+    next.cgroup.kill().expect("killed");
+    child.wait().expect("it is gone");
+    drop(next);
 }
 
 #[test]
