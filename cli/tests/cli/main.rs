@@ -11,4 +11,6 @@ mod folder;
 mod formats;
 mod inputs;
 mod pipes;
+#[cfg(target_os = "linux")]
+mod roots;
 mod secrets;
