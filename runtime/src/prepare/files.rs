@@ -71,7 +71,7 @@ pub(super) fn list(
         steps.at(place, Operation::SetKernelParameter(path, value));
     }
     if spec.root().as_ref().is_some_and(|root| root.readonly().unwrap_or(false)) {
-        steps.at("/root/readonly", Operation::ReadOnlyRoot);
+        steps.at("/root/readonly", Operation::ReadOnlyRoot(root::writable(root, spec)?));
     }
     if let Some(change) = root_propagation {
         steps.at("/linux/rootfsPropagation", Operation::SetRootPropagation(change.flag.into()));

@@ -38,11 +38,11 @@ pub(super) fn overlay(bundle: &Bundle, state_dir: &Path) -> Result<Root> {
     Ok(Root::Overlay { lower, upper_size, on, binds, parts: None })
 }
 
-/// Whether the container will be in a user namespace: it says so, or its user can have no other.
+/// Whether the container will be in a user namespace: it says so, its user can have no other, or all here are in one.
 fn in_user_namespace(bundle: &Bundle) -> bool {
     let namespaces = bundle.config.spec.linux().as_ref().and_then(|linux| linux.namespaces().as_ref());
     let own = namespaces.into_iter().flatten().any(|namespace| namespace.typ() == LinuxNamespaceType::User);
-    own || !rustix::process::geteuid().is_root()
+    own || !rustix::process::geteuid().is_root() || crate::machine::in_user_namespace()
 }
 
 fn size(text: &str) -> Result<u64> {

@@ -4,6 +4,7 @@ use std::ffi::{CStr, CString};
 use std::path::Path;
 
 use linux_raw_sys::general::MOUNT_ATTR_RDONLY;
+use oci_spec::runtime::Spec;
 use rustix::fs::Mode;
 
 use super::{Steps, c_path, c_string, place};
@@ -11,7 +12,7 @@ use crate::error::Result;
 use crate::mounts::{Mount, Source};
 use crate::operation::Operation;
 use crate::root::{Parts, Root};
-use crate::rootfs::{EnterRoot, Last};
+use crate::rootfs::{EnterRoot, Last, Place};
 use crate::syscall::MountAttributes;
 
 const READ_ONLY: MountAttributes =
@@ -29,6 +30,16 @@ pub(super) fn list(steps: &mut Steps, root: &Root) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// The folders of a root in parts that are written to, but for those that a mount of config.json covers.
+pub(super) fn writable(root: &Root, spec: &Spec) -> Result<Vec<Place>> {
+    let Root::Overlay { parts: Some(parts), .. } = root else { return Ok(vec![]) };
+    let covers = spec.mounts().iter().flatten().map(|mount| place(mount.destination(), "/mounts"));
+    let covers = covers.collect::<Result<Vec<Place>>>()?;
+    let folders = parts.overlays.iter().map(|(folder, _)| place(folder, "/root/path"));
+    let folders = folders.collect::<Result<Vec<Place>>>()?;
+    Ok(folders.into_iter().filter(|folder| !covers.iter().any(|cover| cover.path == folder.path)).collect())
 }
 
 fn enter(root: &Root) -> Result<EnterRoot> {
