@@ -13,4 +13,6 @@ mod formats;
 mod host_root;
 mod inputs;
 mod pipes;
+#[cfg(target_os = "linux")]
+mod roots;
 mod secrets;
