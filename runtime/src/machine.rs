@@ -20,9 +20,14 @@ impl Machine {
     pub fn look() -> Result<Self> {
         let held = rustix::thread::capabilities(None)
             .map_err(|errno| Error::machine("read this process's capabilities", errno))?;
-        // The machine's own user namespace has all ids, each as itself (user_namespaces(7)).
-        let in_user_namespace = std::fs::read_to_string("/proc/self/uid_map")
-            .is_ok_and(|map| !map.split_whitespace().eq(["0", "0", "4294967295"]));
+        let in_user_namespace = in_user_namespace();
         Ok(Self { known: crate::capabilities::known()?, held: held.permitted.bits(), in_user_namespace })
     }
+}
+
+/// Whether this process is in a user namespace that is not the machine's, which has all ids, each as itself
+/// (user_namespaces(7)).
+pub(crate) fn in_user_namespace() -> bool {
+    std::fs::read_to_string("/proc/self/uid_map")
+        .is_ok_and(|map| !map.split_whitespace().eq(["0", "0", "4294967295"]))
 }

@@ -4,7 +4,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -30,22 +29,6 @@ impl Cgroup {
             }
         }
         Ok(list)
-    }
-
-    /// Opens the ways into the groups again, for a further process: [`Self::into_fd`] and [`Self::join_fds`].
-    pub fn reopen(&mut self) -> Result<()> {
-        let open = |path: &Path, flags: OFlags| {
-            rustix::fs::open(path, flags | OFlags::CLOEXEC, Mode::empty()).map_err(|errno| {
-                Error::machine(format!("open the control group `{}`", path.display()), errno)
-            })
-        };
-        for group in &self.saved.groups {
-            match group.version {
-                Version::V1 => self.joins.push(open(&group.folder.join("tasks"), OFlags::WRONLY)?),
-                Version::V2 => self.into = Some(open(&group.folder, OFlags::RDONLY | OFlags::DIRECTORY)?),
-            }
-        }
-        Ok(())
     }
 
     /// Kills every process in the group and below it, and waits until there is none.
@@ -142,7 +125,7 @@ impl Cgroup {
     /// Waits a while for processes that are about to be gone. What is removed already is no error.
     pub fn remove(&self) -> Result<()> {
         let mut result = Ok(());
-        for group in &self.saved.groups {
+        for group in self.there() {
             match remove_group(&group.folder) {
                 Ok(()) => {
                     for folder in &group.above {
@@ -161,17 +144,30 @@ impl Cgroup {
 
     /// The group that tells which processes there are.
     fn holder(&self) -> Option<&SavedGroup> {
-        self.freezer().or_else(|| self.saved.groups.first())
+        self.freezer().or_else(|| self.there().next())
     }
 
     /// The group that can be frozen.
     fn freezer(&self) -> Option<&SavedGroup> {
-        let groups = &self.saved.groups;
-        groups
-            .iter()
-            .find(|group| group.version == Version::V2)
-            .or_else(|| groups.iter().find(|group| group.controllers.contains(&Controller::Freezer)))
+        let unified = self.there().find(|group| group.version == Version::V2);
+        unified.or_else(|| self.there().find(|group| group.controllers.contains(&Controller::Freezer)))
     }
+
+    fn there(&self) -> impl Iterator<Item = &SavedGroup> {
+        self.saved.groups.iter().filter(|group| group.is_there())
+    }
+}
+
+impl SavedGroup {
+    /// Whether the group is still the one that was made: not removed, and no other container's in its place.
+    pub(super) fn is_there(&self) -> bool {
+        id(&self.folder) == Some(self.id)
+    }
+}
+
+/// What tells a group from every other that was or will be at its path: the kernel gives no inode number twice.
+pub(super) fn id(folder: &Path) -> Option<u64> {
+    rustix::fs::stat(folder).ok().map(|status| status.st_ino)
 }
 
 /// Removes a group and the groups below it, the deepest first.

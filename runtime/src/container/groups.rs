@@ -118,6 +118,6 @@ pub(super) fn entrances(cgroup: &mut Cgroup) -> Groups {
 /// The groups that a record names, with the ways in open for a further process.
 pub(crate) fn reopened(saved: &Saved) -> Result<Groups> {
     let mut cgroup = Cgroup::open(saved.clone());
-    cgroup.reopen()?;
+    cgroup.open_entrances()?;
     Ok(entrances(&mut cgroup))
 }
