@@ -5,6 +5,7 @@
 
 pub mod archive;
 mod host;
+pub mod remove;
 
 use std::ffi::CStr;
 use std::fs;

@@ -68,6 +68,7 @@ fn make(group: &Group, request: &Request<'_>, cgroup: &mut Cgroup) -> Result<Vec
     };
     cgroup.saved.groups.push(SavedGroup {
         folder: folder.clone(),
+        id: super::life::id(&folder).unwrap_or_default(),
         version: group.interface.version(),
         controllers: group.interface.controllers().to_vec(),
         above: group.removable(&made),

@@ -15,7 +15,7 @@ use rustix::io::Errno;
 
 use super::{Id, Record};
 use crate::error::{Error, Kind, Result};
-use crate::root::archive;
+use crate::root::remove::remove;
 
 /// How long to wait for another command that works on the same container.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -178,8 +178,7 @@ impl Entry {
 
     /// Removes the folder with all that is in it; that there is none any more is fine.
     pub fn remove(self) -> Result<()> {
-        // A root that was unpacked there may have folders that nobody may write, this user included.
-        archive::remove(&self.path)
+        remove(&self.path)
     }
 }
 
