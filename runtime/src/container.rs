@@ -45,6 +45,8 @@ pub struct Options {
     ///
     /// Needed where config.json asks for a terminal; the name sent with it is `/dev/ptmx`.
     pub console: Option<OwnedFd>,
+    /// Rows and columns of the user's own terminal, which count before config.json's `consoleSize`.
+    pub window_size: Option<(u16, u16)>,
     /// How many descriptors from 3 on stay open in the container.
     pub preserve_fds: u32,
     /// Kill the container when the thread that started it ends (`PR_SET_PDEATHSIG`).
