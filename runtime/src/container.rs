@@ -64,6 +64,8 @@ pub struct Container {
     pub record: Record,
     /// What a person should know of its making, a line each.
     pub said: Vec<String>,
+    /// Whether it is known that no hook runs at its end, so that nobody need read config.json again.
+    has_no_last_hooks: bool,
 }
 
 /// The status of a container: from its process, its control group and the fifo that it waits at.
@@ -139,7 +141,9 @@ pub fn delete(store: &Store, id: &Id, force: bool) -> Result<Vec<Error>> {
         other => other?,
     };
     match entry.read() {
-        Ok(Some(record)) => Container { entry, record, said: Vec::new() }.delete(force),
+        Ok(Some(record)) => {
+            Container { entry, record, said: Vec::new(), has_no_last_hooks: false }.delete(force)
+        }
         // The command that made the folder was killed before it had made anything else.
         Ok(None) => entry.remove().map(|()| vec![]),
         Err(_) if force => entry.remove().map(|()| vec![]),
@@ -152,7 +156,7 @@ impl Container {
     pub fn open(store: &Store, id: &Id) -> Result<Self> {
         let entry = store.open(id)?;
         let record = entry.read()?.ok_or_else(|| incomplete(id))?;
-        Ok(Self { entry, record, said: Vec::new() })
+        Ok(Self { entry, record, said: Vec::new(), has_no_last_hooks: false })
     }
 
     /// Where it is in its life.
@@ -209,7 +213,7 @@ impl Container {
         }
         self.end()?;
         // A container that was never made completely has no copy of its configuration, and no hooks to run.
-        let config = config(self.entry.path()).ok();
+        let config = if self.has_no_last_hooks { None } else { config(self.entry.path()).ok() };
         let failed = config.filter(|_| self.record.process.is_some());
         let failed = failed.map(|config| stages::run_last(&config, &self.record)).unwrap_or_default();
         self.entry.remove()?;
@@ -221,17 +225,15 @@ impl Container {
         if let Some(process) = self.record.process {
             if let Some(pidfd) = process.open()? {
                 Signal::KILL.send(&pidfd)?;
-            }
-            if !process.wait(PATIENCE)? {
-                let message = format!("process {} was killed and is not gone", process.pid);
-                return Err(Error::new(Kind::Machine, message).help(
-                    "it waits for the kernel, perhaps for a file system or a device; try again later",
-                ));
+                if !process.wait(PATIENCE)? {
+                    let message = format!("process {} was killed and is not gone", process.pid);
+                    return Err(Error::new(Kind::Machine, message).help(
+                        "it waits for the kernel, perhaps for a file system or a device; try again later",
+                    ));
+                }
             }
         }
-        let cgroup = cgroup(&self.record);
-        cgroup.kill()?;
-        cgroup.remove()
+        cgroup(&self.record).end()
     }
 
     fn is_not(&self, wanted: &str, status: Status) -> Error {

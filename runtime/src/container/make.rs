@@ -79,7 +79,7 @@ pub fn begin(store: &Store, id: &Id) -> Result<Begun> {
         cgroup: None,
         unenforced: Vec::new(),
     };
-    Ok(Begun { container: Some(Container { entry, record, said: Vec::new() }) })
+    Ok(Begun { container: Some(Container { entry, record, said: Vec::new(), has_no_last_hooks: false }) })
 }
 
 impl Begun {
@@ -146,12 +146,12 @@ impl Container {
         };
         self.record.bundle.clone_from(&bundle.dir);
         self.entry.write_file("config.json", &bundle.text)?;
-        self.entry.write(&self.record)?;
         let machine = Machine::look()?;
         let spec = &bundle.config.spec;
         let decided = Decided::of(spec, &options, &machine)?;
         let prepared = prepare(bundle, &root, &mut options, &machine, Some(&decided.view()))?;
         self.said.clone_from(&prepared.said);
+        self.has_no_last_hooks = !stages::are_there(Stage::Poststop, spec);
         let (mut cgroup, unenforced) = decided.make(spec, &options, &machine)?;
         self.record.cgroup = Some(cgroup.saved().clone());
         self.record.unenforced = unenforced.iter().map(ToString::to_string).collect();

@@ -8,7 +8,15 @@ use crate::state::{Record, State, Status};
 
 /// Runs the hooks of a stage, up to the first that fails. `pid` is the container's first process, 0 where it is gone.
 pub(super) fn run(stage: Stage, spec: &Spec, record: &Record, status: Status, pid: u32) -> Result<()> {
+    if !are_there(stage, spec) {
+        return Ok(());
+    }
     with_state(spec, record, status, pid, |given| hooks::run(stage, spec.hooks().as_ref(), given))
+}
+
+/// Whether a bundle has hooks of a stage.
+pub(super) fn are_there(stage: Stage, spec: &Spec) -> bool {
+    spec.hooks().as_ref().is_some_and(|hooks| !stage.of(hooks).is_empty())
 }
 
 /// Runs all hooks of the last stage; returns what went wrong with each.
