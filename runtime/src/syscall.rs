@@ -149,6 +149,8 @@ pub trait Kernel {
     fn clone_tree(&self, directory: Fd, path: &CStr, recursive: bool) -> Result<Fd, Errno>;
     /// move_mount(2) of a detached mount onto what a descriptor refers to.
     fn attach(&self, mount: Fd, target: Fd) -> Result<(), Errno>;
+    /// move_mount(2) of a detached mount onto a name in a folder; a link there is not followed.
+    fn attach_in(&self, mount: Fd, folder: Fd, name: &CStr) -> Result<(), Errno>;
     /// mount_setattr(2) of a mount by its descriptor.
     fn mount_setattr(&self, mount: Fd, recursive: bool, attributes: MountAttributes) -> Result<(), Errno>;
     /// pivot_root(2) with both arguments `.`.
@@ -213,6 +215,8 @@ pub trait Kernel {
     fn close_range(&self, first: Fd, last: Fd) -> Result<(), Errno>;
     /// fcntl(2) `F_SETFD` with no flags: the descriptor lives through one `execve`.
     fn keep_on_exec(&self, fd: Fd) -> Result<(), Errno>;
+    /// faccessat2(2) with `X_OK` and `AT_EACCESS`.
+    fn may_execute(&self, path: &CStr) -> Result<(), Errno>;
     /// getpid(2).
     fn getpid(&self) -> u32;
     /// pwrite(2), all of the bytes in one call.

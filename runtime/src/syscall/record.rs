@@ -184,6 +184,7 @@ impl Kernel for Record {
         fn copy_file(from: Fd, to: Fd) -> () { () }
         fn fsconfig(fs: Fd, key: &CStr, value: Option<&CStr>) -> () { () }
         fn attach(mount: Fd, target: Fd) -> () { () }
+        fn attach_in(mount: Fd, folder: Fd, name: &CStr) -> () { () }
         fn mount_setattr(mount: Fd, recursive: bool, attributes: MountAttributes) -> () { () }
         fn pivot_root() -> () { () }
         fn detach_here() -> () { () }
@@ -212,6 +213,7 @@ impl Kernel for Record {
         fn dup_to(fd: Fd, to: Fd) -> () { () }
         fn send_descriptor(socket: Fd, bytes: &[u8], fd: Fd) -> () { () }
         fn close_range(first: Fd, last: Fd) -> () { () }
+        fn may_execute(path: &CStr) -> () { () }
         fn keep_on_exec(fd: Fd) -> () { () }
         fn default_signals() -> () { () }
     }
