@@ -22,6 +22,9 @@ Usage: jobc [OPTIONS] <COMMAND>
 Commands:
   build        Write everything a job needs to run at its targets
   check        Check a job without writing anything
+  run          Run a bundle on this machine, in the foreground
+  oci          Make, start and remove containers as an OCI runtime does, for podman, containerd and
+               others
   plan         Print the plan: what was decided, with every default filled in
   schema       Print a JSON Schema
   explain      Explain a diagnostic code; without one, list all
