@@ -10,7 +10,11 @@ mod failures;
 mod folder;
 mod formats;
 #[cfg(target_os = "linux")]
+mod hooks;
+#[cfg(target_os = "linux")]
 mod host_root;
 mod inputs;
 mod pipes;
+#[cfg(target_os = "linux")]
+mod roots;
 mod secrets;
