@@ -10,6 +10,8 @@ mod failures;
 mod folder;
 mod formats;
 #[cfg(target_os = "linux")]
+mod hooks;
+#[cfg(target_os = "linux")]
 mod host_root;
 mod inputs;
 mod pipes;

@@ -42,10 +42,6 @@ pub(super) fn list(
         steps.at("/linux/personality", Operation::SetPersonality(scheduling::personality(personality)?));
     }
     let mut filter = linux.and_then(|linux| linux.seccomp().as_ref()).map(seccomp::compile).transpose()?;
-    if let Some(program) = filter.as_ref().filter(|program| !program.unknown.is_empty()) {
-        let names = program.unknown.join("`, `");
-        steps.say(format!("/linux/seccomp: this machine's kernel interface has no system call `{names}`"));
-    }
     let no_new_privileges = process.no_new_privileges().unwrap_or(false);
     if !no_new_privileges && let Some(program) = filter.take() {
         // Without the promise only CAP_SYS_ADMIN may load a filter, and the program may not have it.
