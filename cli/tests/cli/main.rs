@@ -15,4 +15,6 @@ mod hooks;
 mod host_root;
 mod inputs;
 mod pipes;
+#[cfg(target_os = "linux")]
+mod roots;
 mod secrets;
