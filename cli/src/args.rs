@@ -60,6 +60,8 @@ pub(crate) enum Command {
         #[arg(long)]
         target: Option<String>,
     },
+    /// Rewrite a job of OpenPAI's as a job file
+    Import(ImportArgs),
     /// Write a starter job
     Init(InitArgs),
     /// Show what this machine can do for containers, and how to get what is missing
@@ -163,6 +165,18 @@ pub(crate) struct CheckArgs {
 pub(crate) struct PlanArgs {
     #[command(flatten)]
     pub job: JobArgs,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct ImportArgs {
+    /// The job: OpenPAI protocol v2 (YAML) or v1 (JSON); `-` for standard input
+    pub job: Utf8PathBuf,
+    /// The job file to write; standard output unless given
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<Utf8PathBuf>,
+    /// Replace the file where it is there
+    #[arg(long)]
+    pub force: bool,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -7,6 +7,7 @@ pub(crate) mod completions;
 #[cfg(target_os = "linux")]
 pub(crate) mod doctor;
 pub(crate) mod explain;
+pub(crate) mod import;
 pub(crate) mod init;
 pub(crate) mod man;
 #[cfg(target_os = "linux")]
@@ -19,6 +20,9 @@ pub(crate) mod schema;
 use crate::Outcome;
 use crate::input::Unusable;
 use crate::terminal;
+
+/// Where editors find the schemas of a job that lies outside the repository.
+const PUBLISHED: &str = "https://jobc.dev/schemas/";
 
 /// Says why an input cannot be used.
 fn unusable(Unusable(why): &Unusable) -> Outcome {

@@ -75,6 +75,11 @@ impl Input {
     }
 }
 
+/// Reads a file, or standard input where it is `-`, with the name it has in findings.
+pub(crate) fn read_one(path: &Utf8Path) -> Result<Source, Unusable> {
+    if path == "-" { Ok(Source::new("<stdin>", read_stdin()?)) } else { Ok(Source::new(path, read(path)?)) }
+}
+
 fn job_path(given: Option<&Utf8Path>) -> Result<Utf8PathBuf, Unusable> {
     let Some(given) = given else {
         let found = JOB_NAMES.iter().map(Utf8Path::new).find(|path| path.is_file());

@@ -52,6 +52,7 @@ fn main() -> ExitCode {
         Command::Schema { name } => commands::schema::run(*name),
         Command::Explain { code } => commands::explain::run(code.as_deref()),
         Command::Backends { target } => commands::backends::run(target.as_deref(), &args),
+        Command::Import(import) => commands::import::run(import, &args),
         #[cfg(target_os = "linux")]
         Command::Run(run) => return commands::run::run(run).into(),
         #[cfg(target_os = "linux")]

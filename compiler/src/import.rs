@@ -4,55 +4,80 @@
 //! original; what is wrong with the original itself is said here, in its own words.
 
 mod fields;
-mod names;
-mod openpai_short;
+mod nodes;
+mod openpai_v1;
+mod openpai_v2;
 
 use crate::diagnostic::{Diagnostic, Sink, codes};
-use crate::document::{Document, Entry};
-use crate::source::Sources;
+use crate::document::{Document, Node};
+use crate::source::{Sources, Span};
 
 /// Turns a spec of another tool into ours; a spec of ours passes through unchanged.
 ///
-/// Read so far: the short OpenPAI template `{jobName, image, dataDir, outputDir, taskRoles}`. OpenPAI protocol v2 and
-/// the full form of v1 are refused by name. Returns nothing where the file has errors.
-pub fn import(document: Document, _sources: &Sources, sink: &mut Sink) -> Option<Document> {
+/// Read are OpenPAI's protocol v2, and its v1 with the short template `{jobName, image, dataDir, outputDir, taskRoles}`.
+/// Returns nothing where the file has errors.
+pub fn import(document: Document, sources: &Sources, sink: &mut Sink) -> Option<Document> {
     match recognise(&document) {
         Form::Own => Some(document),
-        Form::OpenpaiV1 => openpai_short::import(&document, sink),
-        Form::OpenpaiV2(key) => {
-            sink.push(
-                Diagnostic::error(codes::OPENPAI_LATER, "jobs of OpenPAI protocol v2 are not read yet")
-                    .at_span(key.key_span, "this key is of protocol v2")
-                    .note("a later version reads them; this one reads jobc's own job files and the short OpenPAI template")
-                    .note(openpai_short::TEMPLATE),
-            );
-            None
+        Form::OpenpaiV1 => openpai_v1::import(&document, sink),
+        Form::OpenpaiV2 => {
+            let apart = second_document(sink);
+            openpai_v2::import(&document, sources, apart, sink)
         }
     }
 }
 
+/// Whether a document is a job of another tool.
+pub fn is_foreign(document: &Document) -> bool {
+    !matches!(recognise(document), Form::Own)
+}
+
+/// A node of plain JSON, all of it at one place.
+pub(crate) fn plain(span: Span, value: &serde_json::Value) -> Node {
+    nodes::json(span, value)
+}
+
+/// Makes a note of the error that a second document is, which OpenPAI's own tests put values of secrets into.
+fn second_document(sink: &mut Sink) -> bool {
+    let found = sink.diagnostics().iter().find(|d| d.code == codes::SEVERAL_DOCUMENTS).cloned();
+    let Some(found) = found else { return false };
+    sink.retain(|d| d.code != codes::SEVERAL_DOCUMENTS);
+    let mut note = Diagnostic::info(
+        codes::OPENPAI_SECRET,
+        "what follows the job is not read: the values of secrets are given apart",
+    )
+    .note("OpenPAI's server takes one document");
+    note.labels = found.labels.into_iter().take(1).collect();
+    sink.push(note);
+    true
+}
+
 /// Whose spec a file is.
-enum Form<'a> {
+enum Form {
     /// Ours, or something that validation will speak about.
     Own,
     /// OpenPAI protocol v1, short or full.
     OpenpaiV1,
-    /// OpenPAI protocol v2, with the key that shows it.
-    OpenpaiV2(&'a Entry),
+    /// OpenPAI protocol v2.
+    OpenpaiV2,
 }
 
-fn recognise(document: &Document) -> Form<'_> {
+fn recognise(document: &Document) -> Form {
     let root = &document.root;
     let entry = |key: &str| root.entries().iter().find(|entry| entry.key == key);
     // A file that has what only ours have is ours, whatever a stray key looks like.
     if entry("roles").is_some() {
         return Form::Own;
     }
-    if let Some(key) = entry("protocolVersion").or_else(|| entry("prerequisites")) {
-        return Form::OpenpaiV2(key);
+    let is_map = |key: &str| entry(key).is_some_and(|found| !found.value.entries().is_empty());
+    if entry("protocolVersion").or_else(|| entry("prerequisites")).is_some() {
+        return Form::OpenpaiV2;
     }
     if entry("jobName").is_some() || entry("taskRoles").is_some_and(|roles| !roles.value.items().is_empty()) {
         return Form::OpenpaiV1;
+    }
+    if is_map("taskRoles") {
+        return Form::OpenpaiV2;
     }
     Form::Own
 }

@@ -16,6 +16,7 @@ mod images;
 mod job_json;
 mod launch;
 mod openpai_env;
+mod openpai_ssh;
 mod ports;
 mod provided;
 mod ready;
@@ -32,15 +33,16 @@ use std::sync::Arc;
 
 use indexmap::IndexMap;
 use jobc_schema::Job;
-use jobc_schema::Pointer;
 use jobc_schema::job::{Gang, GangWord};
 use jobc_schema::plan::{GangPlan, JobPlan, RolePlan, TargetPlan};
 use jobc_schema::role::Role;
+use jobc_schema::{BackendName, Pointer};
 
 use crate::diagnostic::{Diagnostic, Place, Sink, codes};
 use crate::expand::Variant;
 use crate::expression::Engine;
 use crate::files::Files;
+use crate::openpai::Names;
 
 use distributed::Rendezvous;
 use graph::Graph;
@@ -149,7 +151,7 @@ fn decide(
         matrix: variant.matrix.clone(),
         max_parallel: variant.max_parallel,
         params: variant.params.clone(),
-        target: target.clone(),
+        target: with_job_settings(target, job),
         images,
         volumes,
         secrets,
@@ -163,8 +165,20 @@ fn decide(
         compat: job.compat.clone(),
         totals,
     };
-    provided::provide(&mut plan);
+    provided::provide(&mut plan, job, &Names::new(job.openpai.as_ref()));
     Some(plan)
+}
+
+/// The target with what the job itself says for OpenPAI beneath its own settings.
+fn with_job_settings(target: &TargetPlan, job: &Job) -> TargetPlan {
+    let mut target = target.clone();
+    if let Some(own) =
+        job.openpai.as_ref().filter(|_| target.settings.backends.contains(&BackendName::Openpai))
+    {
+        let settings = target.settings.openpai.unwrap_or_default();
+        target.settings.openpai = Some(settings.over(own));
+    }
+    target
 }
 
 impl Context<'_> {

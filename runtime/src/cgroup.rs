@@ -93,6 +93,8 @@ pub struct Saved {
 struct SavedGroup {
     /// The group's folder.
     folder: PathBuf,
+    /// The folder's inode number: another group that is made there later has another.
+    id: u64,
     /// Which interface it has.
     version: Version,
     /// The controllers of version 1 in it.
@@ -144,7 +146,7 @@ impl Cgroup {
     pub fn open_entrances(&mut self) -> Result<()> {
         self.into = None;
         self.joins.clear();
-        for group in &self.saved.groups {
+        for group in self.saved.groups.iter().filter(|group| group.is_there()) {
             match group.version {
                 Version::V1 => self.joins.push(make::entrance(&group.folder, "tasks", OFlags::WRONLY)?),
                 Version::V2 => self.into = Some(make::entrance(&group.folder, "", OFlags::DIRECTORY)?),
@@ -166,10 +168,5 @@ impl Cgroup {
     /// The folders of the groups.
     pub fn folders(&self) -> impl Iterator<Item = &std::path::Path> {
         self.saved.groups.iter().map(|group| group.folder.as_path())
-    }
-
-    /// Whether the container has no group at all.
-    pub fn is_empty(&self) -> bool {
-        self.saved.groups.is_empty()
     }
 }

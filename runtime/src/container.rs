@@ -222,15 +222,15 @@ impl Container {
 
     /// Kills whatever of it still runs, waits until it is gone, and removes its control groups.
     fn end(&self) -> Result<()> {
-        if let Some(process) = self.record.process {
-            if let Some(pidfd) = process.open()? {
-                Signal::KILL.send(&pidfd)?;
-                if !process.wait(PATIENCE)? {
-                    let message = format!("process {} was killed and is not gone", process.pid);
-                    return Err(Error::new(Kind::Machine, message).help(
-                        "it waits for the kernel, perhaps for a file system or a device; try again later",
-                    ));
-                }
+        if let Some(process) = self.record.process
+            && let Some(pidfd) = process.open()?
+        {
+            Signal::KILL.send(&pidfd)?;
+            if !process.wait(PATIENCE)? {
+                let message = format!("process {} was killed and is not gone", process.pid);
+                return Err(Error::new(Kind::Machine, message).help(
+                    "it waits for the kernel, perhaps for a file system or a device; try again later",
+                ));
             }
         }
         cgroup(&self.record).end()

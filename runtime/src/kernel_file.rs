@@ -13,7 +13,7 @@ use rustix::io::Errno;
 /// # Errors
 ///
 /// The kernel's, and `EFBIG` where the buffer is full.
-pub(crate) fn read<'b>(path: impl AsRef<Path>, buffer: &'b mut [u8]) -> Result<&'b [u8], Errno> {
+pub(crate) fn read(path: impl AsRef<Path>, buffer: &mut [u8]) -> Result<&[u8], Errno> {
     let file = rustix::fs::open(path.as_ref(), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
     let size = rustix::io::retry_on_intr(|| rustix::io::read(&file, &mut *buffer))?;
     if size == buffer.len() { Err(Errno::FBIG) } else { Ok(&buffer[..size]) }

@@ -162,8 +162,16 @@ pub fn propagation_name(propagation: u64) -> &'static str {
     }
 }
 
-/// Makes the root itself read-only; what is mounted below keeps its own attributes.
-pub(crate) fn make_root_read_only<K: Kernel>(child: &mut Child<'_, K>) -> Result<(), Errno> {
+/// Makes the root itself read-only, and those of its folders; what else is mounted below keeps its own attributes.
+pub(crate) fn make_root_read_only<K: Kernel>(
+    child: &mut Child<'_, K>,
+    folders: &[Place],
+) -> Result<(), Errno> {
     let attributes = MountAttributes { set: MOUNT_ATTR_RDONLY.into(), ..MountAttributes::default() };
+    for folder in folders {
+        let folder = folder.open(child)?;
+        child.kernel.mount_setattr(folder, false, attributes)?;
+        child.kernel.close(folder);
+    }
     child.kernel.mount_setattr(child.root, false, attributes)
 }

@@ -135,6 +135,7 @@ pub fn prepare(
     let first = 3 + i32::try_from(options.preserve_fds).unwrap_or(i32::MAX - 3);
     steps.always(Operation::CloseFrom { first, except: Vec::new() });
     if let Some(hold) = &options.hold {
+        steps.at("/process/args/0", Operation::FindProgram(program.candidates.clone()));
         steps.always(Operation::Hold(std::os::fd::AsRawFd::as_raw_fd(hold)));
     }
     list_hooks(&mut steps, bundle, options, "startContainer")?;

@@ -5,6 +5,7 @@
 
 pub mod archive;
 mod host;
+pub mod remove;
 
 use std::ffi::CStr;
 use std::fs;
@@ -30,9 +31,25 @@ pub enum Root {
         upper_size: Option<u64>,
         /// An empty folder to mount upon, which nobody else uses.
         on: PathBuf,
-        /// Mounts of the machine below its root, outer ones first, to be shown read-only.
+        /// What of the machine is shown read-only, outer ones first: mounts below its root, and what stands in no part.
         binds: Vec<PathBuf>,
+        /// What the root is put together from, where an overlay over all of it is not to be had.
+        parts: Option<Parts>,
     },
+}
+
+/// A root put together from overlays over single folders, on a tmpfs that has the names in between.
+///
+/// In a user namespace the mounts of the machine are locked together: the kernel makes no overlay over a folder that has
+/// other mounts below it (mount_namespaces(7)), so there is none over `/`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Parts {
+    /// Folders with a writable layer over each, and their permission bits.
+    pub overlays: Vec<(PathBuf, u32)>,
+    /// Folders that begin empty, or with other parts, and their permission bits; outer ones first.
+    pub folders: Vec<(PathBuf, u32)>,
+    /// Symbolic links, and what they say.
+    pub links: Vec<(PathBuf, PathBuf)>,
 }
 
 /// The archives that are looked for beside config.json, in this order.

@@ -172,6 +172,19 @@ pub enum EnterRoot {
         /// The tmpfs's `size` in bytes.
         size: Option<CString>,
     },
+    /// A tmpfs that nobody else sees, with folders and links; later mounts put overlays upon them, whose layers are here.
+    ///
+    /// The tmpfs is the working directory then, so that those mounts can name the layers by short paths.
+    Parts {
+        /// An empty folder of the machine to mount upon, in the new mount namespace only.
+        on: CString,
+        /// The tmpfs's `size` in bytes.
+        size: Option<CString>,
+        /// Folders of the tmpfs with their bits, outer ones first: `root` and what is below it, and the layers.
+        folders: Vec<(CString, Mode)>,
+        /// Links of the tmpfs: what they say, and their paths.
+        links: Vec<(CString, CString)>,
+    },
 }
 
 impl EnterRoot {
@@ -188,17 +201,7 @@ impl EnterRoot {
             }
             Self::Current => kernel.open(CWD, c"/", DIRECTORY, Mode::empty(), ResolveFlags::empty())?,
             Self::Overlay { lower, on, size } => {
-                let on = kernel.open(CWD, on, DIRECTORY, Mode::empty(), ResolveFlags::empty())?;
-                let tmpfs = kernel.fsopen(c"tmpfs")?;
-                kernel.fsconfig(tmpfs, c"mode", Some(c"0755"))?;
-                if let Some(size) = size {
-                    kernel.fsconfig(tmpfs, c"size", Some(size))?;
-                }
-                let layers = kernel.fsmount(tmpfs, u64::from(MOUNT_ATTR_NODEV))?;
-                kernel.close(tmpfs);
-                kernel.attach(layers, on)?;
-                // The overlay reads its layers by path: relative ones from here keep them short (fsconfig(2) takes 255 bytes).
-                kernel.fchdir(layers)?;
+                let layers = layers(kernel, on, size.as_deref())?;
                 for name in [c"upper", c"work", c"root"] {
                     kernel.mkdir(layers, name, Mode::from_raw_mode(0o755))?;
                 }
@@ -215,9 +218,42 @@ impl EnterRoot {
                 kernel.attach(root, at)?;
                 root
             }
+            Self::Parts { on, size, folders, links } => {
+                let layers = layers(kernel, on, size.as_deref())?;
+                for (path, mode) in folders {
+                    kernel.mkdir(layers, path, *mode)?;
+                }
+                for (target, path) in links {
+                    kernel.symlink(target, layers, path)?;
+                }
+                let folder =
+                    kernel.open(layers, c"root", DIRECTORY, Mode::empty(), ResolveFlags::NO_SYMLINKS)?;
+                let root = kernel.clone_tree(folder, c"", false)?;
+                kernel.attach(root, folder)?;
+                kernel.close(folder);
+                root
+            }
         };
         Ok(())
     }
+}
+
+/// A tmpfs for layers, mounted upon a folder and made the working directory.
+///
+/// An overlay reads its layers by path: relative ones from there are short (fsconfig(2) takes 255 bytes).
+fn layers<K: Kernel>(kernel: &K, on: &CStr, size: Option<&CStr>) -> Result<Fd, Errno> {
+    let on = kernel.open(CWD, on, DIRECTORY, Mode::empty(), ResolveFlags::empty())?;
+    let tmpfs = kernel.fsopen(c"tmpfs")?;
+    kernel.fsconfig(tmpfs, c"mode", Some(c"0755"))?;
+    if let Some(size) = size {
+        kernel.fsconfig(tmpfs, c"size", Some(size))?;
+    }
+    let layers = kernel.fsmount(tmpfs, u64::from(MOUNT_ATTR_NODEV))?;
+    kernel.close(tmpfs);
+    kernel.attach(layers, on)?;
+    kernel.close(on);
+    kernel.fchdir(layers)?;
+    Ok(layers)
 }
 
 const DIRECTORY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY);

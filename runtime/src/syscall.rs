@@ -215,6 +215,8 @@ pub trait Kernel {
     fn close_range(&self, first: Fd, last: Fd) -> Result<(), Errno>;
     /// fcntl(2) `F_SETFD` with no flags: the descriptor lives through one `execve`.
     fn keep_on_exec(&self, fd: Fd) -> Result<(), Errno>;
+    /// faccessat2(2) with `X_OK` and `AT_EACCESS`.
+    fn may_execute(&self, path: &CStr) -> Result<(), Errno>;
     /// getpid(2).
     fn getpid(&self) -> u32;
     /// pwrite(2), all of the bytes in one call.

@@ -11,6 +11,7 @@ use crate::image::Image;
 use crate::role::{Retry, Role};
 use crate::scalar::{EnvValue, Scalar, ScalarKind};
 use crate::storage::{Data, Output};
+use crate::target::OpenpaiTarget;
 
 /// A job: an image, data, roles with their resources and commands, and how they work together.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -95,6 +96,10 @@ pub struct Job {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("examples" = [["openpai"]]))]
     pub compat: Vec<Compat>,
+    /// What only OpenPAI understands, for a job that came from there; a target's own `openpai` wins over it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("examples" = [{"virtual_cluster": "research"}]))]
+    pub openpai: Option<OpenpaiTarget>,
     /// A template that fills in what this file leaves out: `std/NAME` or a path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = ["std/torchrun"]))]

@@ -7,7 +7,8 @@ portal's `protocol-schema.js`.
 import re
 
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,255}")
-ROLE = re.compile(r"[a-z][a-z0-9]{0,62}")
+# A job that came from OpenPAI keeps the names it had, and the portal's own rule is narrower than the server's.
+ROLE = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]{0,62}")
 LABEL = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
 REFERENCE = re.compile(r"<%\s*\$(\w+)([^%]*?)%>")
 
@@ -68,7 +69,7 @@ def prerequisites(items, named):
         if kind == "dockerimage":
             yield from unknown(item, IMAGE_KEYS, place)
             password = item.get("auth", {}).get("password")
-            if password is not None and not re.fullmatch(r"<%\s*\$secrets\.\w+\s*%>", password):
+            if password is not None and not re.fullmatch(r"<%\s*\$secrets\.[\w-]+\s*%>", password):
                 yield f"{place}/auth/password: must be a reference to a secret"
         if "uri" not in item and "plugin" not in item:
             yield f"{place}/uri: is required"
@@ -77,7 +78,7 @@ def prerequisites(items, named):
 def task_role(name, role, named):
     place = f"/taskRoles/{name}"
     if not ROLE.fullmatch(name):
-        yield f"{place}: the portal takes lower-case letters and digits only, at most 63"
+        yield f"{place}: the server takes letters, digits and `_`, no digit first, at most 63"
     yield from unknown(role, ROLE_KEYS, place)
     for key in ("dockerImage", "resourcePerInstance", "commands"):
         if key not in role:
@@ -139,6 +140,8 @@ def extras(job):
     hived = job.get("extras", {}).get("hivedScheduler", {})
     if hived.get("jobPriorityClass", "prod") not in ("prod", "test", "oppo"):
         yield "/extras/hivedScheduler/jobPriorityClass: prod, test or oppo"
+    if hived and not hived.get("taskRoles"):
+        yield "/extras/hivedScheduler/taskRoles: at least one role"
     for role, config in hived.get("taskRoles", {}).items():
         place = f"/extras/hivedScheduler/taskRoles/{role}"
         if role not in job["taskRoles"]:

@@ -9,9 +9,6 @@ use crate::args::InitArgs;
 use crate::input::reason;
 use crate::{Outcome, terminal};
 
-/// Where editors find the schemas of a job that lies outside the repository.
-const PUBLISHED: &str = "https://jobc.dev/schemas/";
-
 /// An example: its name, one line about it, its files.
 type Example = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
 
@@ -82,7 +79,7 @@ pub(crate) fn run(init: &InitArgs) -> Outcome {
     }
     for (file, text) in *files {
         let path = init.folder.join(file);
-        if let Err(error) = write(&path, &text.replace("../../schemas/", PUBLISHED)) {
+        if let Err(error) = write(&path, &text.replace("../../schemas/", super::PUBLISHED)) {
             terminal::eprint(&format!("jobc: cannot write `{path}`: {}\n", reason(&error)));
             return Outcome::Fault;
         }

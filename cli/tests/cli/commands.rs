@@ -26,6 +26,7 @@ Commands:
   schema       Print a JSON Schema
   explain      Explain a diagnostic code; without one, list all
   backends     Show what each backend can express
+  import       Rewrite a job of OpenPAI's as a job file
   init         Write a starter job
   doctor       Show what this machine can do for containers, and how to get what is missing
   completions  Print a shell's completion script
@@ -228,6 +229,25 @@ fn a_starter_replaces_nothing_unasked() {
     assert!(folder.read("job.yaml").contains("name: hello"));
     folder.jobc(&["init", "x", "--example", "torchrun"]).exits(2).says("torchrun-4x8");
     assert!(!folder.path().join("x").exists());
+}
+
+#[test]
+fn an_openpai_job_is_rewritten() {
+    let folder = Folder::new();
+    let job = "protocolVersion: 2\nname: Count\ntype: job\nprerequisites:\n  - {name: py, type: dockerimage, uri: 'python:3.12-slim'}\n\
+        taskRoles:\n  main:\n    dockerImage: py\n    resourcePerInstance: {cpu: 1, memoryMB: 1024, gpu: 0}\n    commands: [python count.py]\n";
+    folder.write("pai.yaml", job);
+    let printed = folder.jobc(&["import", "pai.yaml"]).exits(0).says("becomes `count`").out;
+    assert!(printed.contains("run: python count.py"), "{printed}");
+    folder.jobc(&["import", "pai.yaml", "-o", "job.yaml"]).exits(0).says("jobc build job.yaml");
+    assert_eq!(folder.read("job.yaml"), printed);
+    folder.jobc(&["check", "job.yaml"]).exits(0);
+    folder.jobc(&["import", "pai.yaml", "-o", "job.yaml"]).exits(2).says("--force");
+    folder.jobc(&["import", "job.yaml"]).exits(2).says("already");
+    folder.write("broken.yaml", &job.replace("dockerImage: py", "dockerImage: python"));
+    folder.jobc(&["import", "broken.yaml", "-o", "other.yaml"]).exits(1).says("J0527");
+    assert!(!folder.path().join("other.yaml").exists());
+    folder.jobc(&["import", "absent.yaml"]).exits(2).says("no such file");
 }
 
 #[test]

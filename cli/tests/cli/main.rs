@@ -9,6 +9,8 @@ mod doctor;
 mod failures;
 mod folder;
 mod formats;
+#[cfg(target_os = "linux")]
+mod host_root;
 mod inputs;
 mod pipes;
 mod secrets;

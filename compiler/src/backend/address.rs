@@ -27,8 +27,8 @@ pub fn fill(reference: &Reference, at: &dyn Address) -> String {
         Reference::Rank { offset } => at.rank(*offset),
         Reference::Host { role, index } => at.host(role, *index),
         Reference::Port { role, label, index } => at.port(role, label, *index),
-        Reference::Ports { role, label, count } => {
-            let first = at.port(role, label, None);
+        Reference::Ports { role, label, index, count } => {
+            let first = at.port(role, label, *index);
             match first.parse::<u32>() {
                 Ok(first) => (first..first + count).map(|n| n.to_string()).collect::<Vec<_>>().join(","),
                 Err(_) => first,

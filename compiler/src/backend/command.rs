@@ -2,6 +2,8 @@
 
 use jobc_schema::plan::{CommandPlan, JobPlan, Launch, Reference, RolePlan, SshPlan, Text};
 
+use crate::openpai::has_ssh;
+
 /// Sets up what sshd needs. The host keys are made on the spot, for nobody checks them inside a job; the user's
 /// keys come from `/etc/jobc/ssh`, which whoever carries the plan out mounts there.
 const SSH_SERVER: &str = include_str!("command/ssh_server.sh");
@@ -17,6 +19,9 @@ const SSH_CLIENT: &str = include_str!("command/ssh_client.sh");
 
 /// Waits until every peer answers by ssh; run by the instance that launches, behind [`SSH_CLIENT`].
 const SSH_BARRIER: &str = include_str!("command/ssh_barrier.sh");
+
+/// Sets up ssh between the tasks of a job from OpenPAI, where the image has an sshd; says so where it has none.
+const SSH_OPENPAI: &str = include_str!("command/ssh_openpai.sh");
 
 /// Idles until the job ends.
 const IDLE: &str = "trap 'exit 0' TERM INT; while :; do sleep 3600 & wait $!; done\n";
@@ -63,6 +68,7 @@ pub fn argv(job: &JobPlan, role: &RolePlan) -> Option<Vec<Text>> {
             let prelude = ssh_script(parts, ssh, role);
             own.map(|own| behind(prelude, own))
         }
+        Launch::All if has_ssh(role) => own.map(|own| behind(Text::literal(SSH_OPENPAI), own)),
         Launch::All => own,
         Launch::None => Some(bash(serve())),
         Launch::First => {

@@ -4,6 +4,7 @@
 //! `config/v2/protocol.js`), which differ; `docs/openpai.md` has the table of fields.
 
 mod extras;
+mod kept;
 mod names;
 mod resources;
 mod role;
@@ -22,6 +23,9 @@ use serde_json::{Map, Value, json};
 
 use crate::backend::{Backend, Capability, Content, Context, File, From, Origin, PartOf, Support};
 use crate::diagnostic::Sink;
+use crate::openpai::Names;
+
+use kept::Kept;
 
 /// Writes an OpenPAI protocol v2 job.
 #[derive(Debug)]
@@ -42,7 +46,16 @@ impl Backend for OpenpaiBackend {
 
     fn lower(&self, job: &JobPlan, context: &Context<'_>, sink: &mut Sink) -> Vec<File> {
         names::check(job, sink);
-        let mut out = Lowering { job, context, sink, secrets: IndexMap::new(), origins: vec![] };
+        let settings = job.target.settings.openpai.as_ref();
+        let mut out = Lowering {
+            job,
+            context,
+            sink,
+            names: Names::new(settings),
+            kept: Kept::new(job),
+            secrets: IndexMap::new(),
+            origins: vec![],
+        };
         let yaml = out.job();
         let mut file = File::new("job.yaml", Content::Yaml(yaml));
         file.origins = out.origins;
@@ -55,6 +68,10 @@ struct Lowering<'a> {
     job: &'a JobPlan,
     context: &'a Context<'a>,
     sink: &'a mut Sink,
+    /// What roles and ports are called there.
+    names: Names<'a>,
+    /// What the job brought from there.
+    kept: Kept,
     /// Secrets that were used, by the name the protocol calls them; the value is a placeholder.
     secrets: IndexMap<String, String>,
     origins: Vec<Origin>,
@@ -66,7 +83,7 @@ impl Lowering<'_> {
         let root = Pointer::ROOT;
         let mut out = Map::new();
         out.insert("protocolVersion".into(), 2.into());
-        out.insert("name".into(), job.name.clone().into());
+        out.insert("name".into(), self.names.job(&job.name).into());
         self.origin(&root.key("name"), &root.key("name"));
         out.insert("type".into(), "job".into());
         if let Some(description) = &job.description {
@@ -75,9 +92,13 @@ impl Lowering<'_> {
         }
         let prerequisites = self.images();
         let roles: Map<String, Value> =
-            job.roles.iter().map(|role| (names::role(&role.name), self.role(role))).collect();
+            job.roles.iter().map(|role| (self.names.role(&role.name), self.role(role))).collect();
         let extras = self.extras();
         out.insert("prerequisites".into(), prerequisites);
+        if self.kept.is_from_openpai() {
+            // They may be used in what is kept.
+            job.secrets.keys().for_each(|name| _ = self.secret(name));
+        }
         if !self.secrets.is_empty() {
             out.insert("secrets".into(), json!(self.secrets));
         }
@@ -93,13 +114,20 @@ impl Lowering<'_> {
             self.target_origin(&root.keys(["defaults", "virtualCluster"]), "virtual_cluster");
         }
         out.insert("extras".into(), extras);
-        out.into()
+        self.kept.finish_job(out).into()
     }
 
-    /// One `dockerimage` prerequisite for each image that a role runs in.
+    /// What the `dockerimage` prerequisite of an image is called.
+    fn image_name(&self, image: &str) -> String {
+        let kept = self.job.images.get(image).and_then(|plan| self.kept.image(image, &plan.reference));
+        let kept = kept.and_then(|number| self.kept.prerequisites().get(number)?.get("name")?.as_str());
+        kept.map_or_else(|| names::image(image), str::to_owned)
+    }
+
+    /// What is kept of the prerequisites, and one of type `dockerimage` for each other image that a role runs in.
     fn images(&mut self) -> Value {
         let job = self.job;
-        let mut items = Vec::new();
+        let mut items: Vec<Value> = Vec::new();
         for (name, image) in &job.images {
             if !job.roles.iter().any(|role| role.image == *name) {
                 continue;
@@ -110,7 +138,12 @@ impl Lowering<'_> {
                 }
                 _ => image.reference.clone(),
             };
-            let at = Pointer::ROOT.key("prerequisites").index(items.len());
+            let at = Pointer::ROOT.key("prerequisites").index(self.kept.prerequisites().len() + items.len());
+            if let Some(number) = self.kept.image(name, &uri) {
+                let at = Pointer::ROOT.key("prerequisites").index(number);
+                self.origin(&at.key("uri"), &image.declared_at);
+                continue;
+            }
             self.origin(&at.key("uri"), &image.declared_at);
             let mut item =
                 json!({"protocolVersion": 2, "name": names::image(name), "type": "dockerimage", "uri": uri});
@@ -121,7 +154,9 @@ impl Lowering<'_> {
             }
             items.push(item);
         }
-        items.into()
+        let mut all = self.kept.prerequisites().to_vec();
+        all.extend(items);
+        all.into()
     }
 
     /// Notes that a secret is used and tells what stands for its value.
@@ -132,7 +167,7 @@ impl Lowering<'_> {
             Some(SecretPlan::Store { name, key }) => format!("${{store:{name}/{key}}}"),
             None => format!("${{secret:{name}}}"),
         };
-        let called = names::secret(name);
+        let called = name.to_owned();
         if self.secrets.insert(called.clone(), placeholder).is_none() {
             let at = Pointer::ROOT.keys(["secrets", &called]);
             self.origin(&at, &Pointer::ROOT.keys(["secrets", name]));

@@ -236,12 +236,17 @@ codes! {
 
     // ---- J05xx: targets and other input formats -------------------------------------------------
     NO_SUCH_TARGET "J0501" "there is no such target";
-    OPENPAI_LATER "J0520" "a form of OpenPAI's that is not read yet";
     OPENPAI_FIELD "J0521" "a field of an OpenPAI job is not known";
     OPENPAI_VALUE "J0522" "a value of an OpenPAI job cannot be used";
     OPENPAI_MISSING "J0523" "a field of an OpenPAI job is missing";
     OPENPAI_RENAMED "J0524" "a name of an OpenPAI job is changed";
-    OPENPAI_PLACE "J0525" "a setting of an OpenPAI job belongs to the target";
+    OPENPAI_PLACE "J0525" "a part of an OpenPAI job is for OpenPAI alone";
+    OPENPAI_TEMPLATE "J0526" "a template of an OpenPAI job names nothing";
+    OPENPAI_REFERENCE "J0527" "an OpenPAI job names something that is not there";
+    OPENPAI_SAME_NAME "J0528" "two things of an OpenPAI job have one name";
+    OPENPAI_IGNORED "J0529" "OpenPAI ignores what the job asks for";
+    OPENPAI_SECRET "J0530" "the value of a secret stands in an OpenPAI job";
+    OPENPAI_THRESHOLD "J0531" "a threshold of an OpenPAI job is never reached";
 
     // ---- J06xx: a user's own Dockerfile ---------------------------------------------------------
     DOCKERFILE_SYNTAX "J0601" "a Dockerfile cannot be read";

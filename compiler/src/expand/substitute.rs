@@ -120,8 +120,8 @@ impl<'a, 's> Walk<'a, 's> {
                     );
                     return entry.clone();
                 }
-                // What begins with `x-` is the user's own.
-                if self.path.is_empty() && entry.key.starts_with("x-") {
+                // What begins with `x-` is the user's own, and `openpai` is handed on as it is.
+                if self.path.is_empty() && (entry.key.starts_with("x-") || entry.key == "openpai") {
                     return entry.clone();
                 }
                 self.path.push(&entry.key);

@@ -71,31 +71,124 @@ impl<'a> Fields<'a> {
     /// A whole number of at least `least`.
     pub(super) fn number(&self, name: &str, least: i64, sink: &mut Sink) -> Option<(&'a Entry, u64)> {
         let entry = self.entry(name)?;
-        let what = format!("a whole number of at least {least}");
-        match &entry.value.value {
-            Value::Number { number, .. } => {
-                let fits = |n: &u64| i64::try_from(*n).is_ok_and(|n| (least..=MOST).contains(&n));
-                let read = number.as_u64().filter(fits);
-                if read.is_none() {
-                    wrong(entry, what, sink);
-                }
-                read.map(|read| (entry, read))
+        let read = whole(entry, least, sink)?;
+        u64::try_from(read).ok().map(|read| (entry, read))
+    }
+
+    /// A whole number of at least `least`, which may be below zero; null is none.
+    pub(super) fn integer(&self, name: &str, least: i64, sink: &mut Sink) -> Option<(&'a Entry, i64)> {
+        let entry = self.entry(name).filter(|entry| entry.value.value != Value::Null)?;
+        whole(entry, least, sink).map(|read| (entry, read))
+    }
+
+    /// `true` or `false`.
+    pub(super) fn flag(&self, name: &str, sink: &mut Sink) -> Option<(&'a Entry, bool)> {
+        let entry = self.entry(name)?;
+        if let Value::Bool(flag) = entry.value.value {
+            return Some((entry, flag));
+        }
+        wrong(entry, "`true` or `false`", sink);
+        None
+    }
+
+    /// A map of fields of its own.
+    pub(super) fn map(&self, name: &str, what: &str, sink: &mut Sink) -> Option<(&'a Entry, Self)> {
+        let entry = self.entry(name)?;
+        if !matches!(entry.value.value, Value::Mapping(_)) {
+            wrong(entry, what, sink);
+            return None;
+        }
+        Some((entry, Self { node: &entry.value, place: entry.key_span, within: self.inside(name) }))
+    }
+
+    /// The items of a list.
+    pub(super) fn list(&self, name: &str, what: &str, sink: &mut Sink) -> &'a [Node] {
+        let Some(entry) = self.entry(name) else { return &[] };
+        if !matches!(entry.value.value, Value::Sequence(_)) {
+            wrong(entry, what, sink);
+        }
+        entry.value.items()
+    }
+
+    /// The items of a list of texts; a list that is there has at least one.
+    pub(super) fn texts(&self, name: &str, sink: &mut Sink) -> Vec<(&'a Node, &'a str)> {
+        let items = self.list(name, "a list of strings", sink);
+        if let Some(entry) = self.entry(name).filter(|entry| entry.value.value == Value::Sequence(vec![])) {
+            wrong(entry, "a list of at least one string", sink);
+        }
+        let mut texts = Vec::with_capacity(items.len());
+        for item in items {
+            match item.as_str() {
+                Some(text) => texts.push((item, text)),
+                None => sink.push(
+                    Diagnostic::error(
+                        codes::OPENPAI_VALUE,
+                        format!("an item of `{name}` must be a string, not {}", describe(item)),
+                    )
+                    .at_span(item.span, "")
+                    .note("text with `: ` or ` #` in it needs quotes"),
+                ),
             }
-            Value::String(text) if text.trim().parse::<u32>().is_ok() => {
-                let text = text.trim();
-                let diagnostic = mismatch(entry, what).fix(
-                    format!("write `{text}`"),
-                    Place::Span(entry.value.span),
-                    text,
-                    Safety::Safe,
-                );
-                sink.push(diagnostic);
-                None
-            }
-            _ => {
+        }
+        texts
+    }
+
+    /// A map that is an item of a list; reports what is none.
+    pub(super) fn of_item(node: &'a Node, list: &str, sink: &mut Sink) -> Option<Self> {
+        let Some(first) = node.entries().first() else {
+            let message = format!("an item of `{list}` must be a map of fields, not {}", describe(node));
+            sink.push(Diagnostic::error(codes::OPENPAI_VALUE, message).at_span(node.span, ""));
+            return None;
+        };
+        let named = node.get("name").and_then(Node::as_str);
+        let within = match named {
+            Some(name) => format!(" in `{name}` of `{list}`"),
+            None => format!(", in `{list}`"),
+        };
+        Some(Self { node, place: first.key_span, within })
+    }
+
+    fn inside(&self, name: &str) -> String {
+        match self.within.strip_prefix(" in ") {
+            Some(outer) => format!(" in `{name}` of {outer}"),
+            None => format!(" in `{name}`{}", self.within),
+        }
+    }
+}
+
+/// The whole number of a field, `4.0` among them; reports what is none, or below `least`.
+fn whole(entry: &Entry, least: i64, sink: &mut Sink) -> Option<i64> {
+    let what = match least {
+        i64::MIN..=-2 => "a whole number".to_owned(),
+        -1 => "a whole number, or -1 for never".to_owned(),
+        _ => format!("a whole number of at least {least}"),
+    };
+    match &entry.value.value {
+        Value::Number { number, .. } => {
+            // `4.0` is the integer 4, as JSON Schema has it.
+            let read = number
+                .as_i64()
+                .or_else(|| format!("{:.1}", number.as_f64()?).strip_suffix(".0")?.parse().ok());
+            let read = read.filter(|_| number.as_f64().is_some_and(|float| float.fract() == 0.0));
+            let read = read.filter(|n| (least..=MOST).contains(n));
+            if read.is_none() {
                 wrong(entry, what, sink);
-                None
             }
+            read
+        }
+        Value::String(text) if text.trim().parse::<u32>().is_ok() => {
+            let text = text.trim();
+            sink.push(mismatch(entry, what).fix(
+                format!("write `{text}`"),
+                Place::Span(entry.value.span),
+                text,
+                Safety::Safe,
+            ));
+            None
+        }
+        _ => {
+            wrong(entry, what, sink);
+            None
         }
     }
 }
@@ -111,8 +204,8 @@ pub(super) fn mismatch(entry: &Entry, what: impl Display) -> Diagnostic {
     let diagnostic = Diagnostic::error(codes::OPENPAI_VALUE, message).at_span(entry.value.span, "");
     match entry.key.as_str() {
         "memoryMB" | "shmMB" => diagnostic.note("it counts MiB and has no unit: 32 GiB is `32768`"),
-        "retryCount" => {
-            diagnostic.note("OpenPAI's -1 and -2 choose by the kind of failure, which has no equal here")
+        "ports" => {
+            diagnostic.note("a map says how many of each: `ports: {http: 1}`; OpenPAI chooses the numbers")
         }
         _ => diagnostic,
     }

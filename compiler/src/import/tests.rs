@@ -124,7 +124,7 @@ fn our_own_spec_passes_unchanged() {
         "version: 1\nname: x\nroles: {a: {run: x}}\n",
         "jobName: x\nroles: {a: {run: x}}\n",
         "- a\n",
-        "taskRoles: {a: {}}\n",
+        "taskRoles: 5\n",
     ] {
         let mut sources = Sources::new();
         let id = sources.add(Source::new("job.yaml", text));
@@ -133,6 +133,72 @@ fn our_own_spec_passes_unchanged() {
         assert_eq!(import(document.clone(), &sources, &mut sink), Some(document), "{text}");
         assert!(!sink.has_errors());
     }
+}
+
+/// A job of protocol v2 with one task role, with these fields of the job and of the role.
+fn protocol_2(job: &str, role: &str) -> String {
+    format!(
+        "protocolVersion: 2\nname: x\ntype: job\nprerequisites:\n  - {{name: i, type: dockerimage, uri: \"i:1\"}}\n  \
+         - {{name: d, type: data, uri: [\"http://d/0\"]}}\n{job}taskRoles:\n  a:\n    dockerImage: i\n    \
+         resourcePerInstance: {{cpu: 1, memoryMB: 1024, gpu: 0}}\n{role}"
+    )
+}
+
+/// 0 and null are the defaults, and by default every success ends the job; v1's null is never.
+#[test]
+fn thresholds_of_protocol_2() {
+    let thresholds = [
+        "",
+        "    completion: {minFailedInstances: 0, minSucceededInstances: ~}\n",
+        "    instances: 3\n    completion: {minFailedInstances: -1, minSucceededInstances: 2}\n",
+    ];
+    let texts: Vec<String> =
+        thresholds.iter().map(|text| protocol_2("", &format!("{text}    commands: [c]\n"))).collect();
+    let said = check(&texts.iter().map(String::as_str).collect::<Vec<_>>());
+    let lines: Vec<&str> = said.lines().map(str::trim).filter(|line| line.starts_with("\"min_")).collect();
+    assert_eq!(
+        lines,
+        [
+            r#""min_succeeded": "all""#,
+            r#""min_succeeded": "all""#,
+            r#""min_failed": "none","#,
+            r#""min_succeeded": 2"#
+        ]
+    );
+}
+
+#[test]
+fn commands_of_protocol_2() {
+    insta::assert_snapshot!(check(&[
+        &protocol_2(
+            "parameters: {n: 1.0, \"not-a-name\": y, list: [a]}\nsecrets: {k: \"${store:vault/key}\"}\n",
+            "    data: d\n    commands:\n      - \"run <% $parameters.n %> <% $parameters.not-a-name %> <% $parameters.list[0] %>\"\n      \
+             - \"get <% $data.uri[0] %> <% $data.name %> '<% $secrets.k %>' ${{ x }}\"\n"
+        ),
+        &protocol_2(
+            "deployments: [{name: p, taskRoles: {a: {preCommands: [before], postCommands: [after]}}}]\ndefaults: {deployment: p}\n\
+             extras:\n  com.microsoft.pai.runtimeplugin:\n    - {plugin: cmd, parameters: {preCommands: [early], postCommands: [late]}}\n    \
+             - {plugin: git, failurePolicy: ignore, parameters: {repo_uri: \"http://r\"}}\n",
+            "    commands: [\"  own $PAI_WORK_DIR  \"]\n"
+        ),
+    ]));
+}
+
+/// What follows a job, as in OpenPAI's own tests, has the values of its secrets.
+#[test]
+fn secrets_given_apart() {
+    let text = "protocolVersion: 2\nname: x\ntype: job\nprerequisites:\n  - name: i\n    type: dockerimage\n    uri: r.example.com/i:1\n    \
+                auth: {username: u, password: <% $secrets.p %>, registryuri: \"https://r.example.com/v2/\"}\n\
+                taskRoles: {a: {dockerImage: i, resourcePerInstance: {cpu: 1, memoryMB: 1024, gpu: 0}, commands: [c]}}\n---\np: hunter2\n";
+    let mut sources = Sources::new();
+    let id = sources.add(Source::new("job.yaml", text));
+    let mut sink = Sink::new();
+    let document = parse(&sources, id, &mut sink).expect("a tree");
+    let document = import(document, &sources, &mut sink).expect("a job").to_json();
+    assert_eq!(document["registries"]["r.example.com"]["password"]["secret"], "p");
+    assert_eq!(document["secrets"]["p"]["env"], "P");
+    assert!(!document.to_string().contains("hunter2"));
+    assert!(sink.diagnostics().iter().all(|d| d.severity == Severity::Note), "{:#?}", sink.diagnostics());
 }
 
 /// The path of each part and the beginning of the text where it stands.
@@ -163,9 +229,11 @@ fn every_part_stands_where_its_author_wrote_it() {
 
 #[test]
 fn the_examples_of_the_pages_hold() {
-    let codes: Vec<Code> =
-        Code::all().map(|(code, _)| code).filter(|c| c.as_str().starts_with("J052")).collect();
-    assert_eq!(codes.len(), 6);
+    let codes: Vec<Code> = Code::all()
+        .map(|(code, _)| code)
+        .filter(|c| c.as_str().starts_with("J052") || c.as_str().starts_with("J053"))
+        .collect();
+    assert_eq!(codes.len(), 11);
     for code in codes {
         let fenced: Vec<&str> = code.page().split("```").skip(1).step_by(2).collect();
         let texts: Vec<&str> = fenced.iter().map(|block| block.split_once('\n').unwrap().1).collect();

@@ -1,95 +1,161 @@
 //! The `PAI_*` variables, for programs written for OpenPAI: `compat: [openpai]`.
 //!
-//! Names and forms are those of OpenPAI's rest-server and runtime. What only an OpenPAI cluster knows
-//! (`PAI_USER_NAME`, `PAI_VIRTUAL_CLUSTER`, `PAI_DEFAULT_FS_URI`, `PAI_WORK_DIR`) is not made up.
+//! Names and forms are those of OpenPAI's rest-server (`runtime-env.js`) and runtime (openpai-runtime). The server's have
+//! a task role's name as it is written, the runtime's have its letters and digits in lower case. Who submits a job is
+//! not known here, so the user is [`USER`]; a cluster's own file system is empty text. `PAI_WORK_DIR` is where a
+//! container starts, which only its shell knows: the import sets it.
 
 use indexmap::IndexMap;
-use jobc_schema::plan::{JobPlan, Reference, RolePlan, Text};
+use jobc_schema::plan::{JobPlan, PortPlan, Reference, RolePlan, Text};
+
+use crate::openpai::{Names, SHM_MIB, short};
+
+/// The user that a job elsewhere than on OpenPAI belongs to.
+const USER: &str = "jobc";
 
 /// OpenPAI names every instance's address and port in a variable of its own; above so many instances of a role
 /// they are left out, for the environment of a process has an end.
-const NAMED_INSTANCES: u32 = 256;
+pub(super) const NAMED_INSTANCES: u32 = 256;
 
 /// The variables for the instances of a role that is told of these roles.
-pub(super) fn openpai_env(plan: &JobPlan, role: &RolePlan, seen: &[&RolePlan]) -> IndexMap<String, Text> {
-    let mut env = IndexMap::new();
-    let mut put = |name: String, text: Text| env.insert(name, text);
+pub(super) fn openpai_env(
+    plan: &JobPlan,
+    role: &RolePlan,
+    seen: &[&RolePlan],
+    names: &Names<'_>,
+) -> IndexMap<String, Text> {
+    let mut env = Env { names, variables: IndexMap::new() };
+    let job = format!("{USER}~{}", names.job(&plan.name));
+    env.texts(&["PAI_JOB_NAME", "PAI_FRAMEWORK_NAME"], &job);
+    env.texts(&["PAI_USER_NAME", "PAI_USERNAME"], USER);
+    env.texts(&["PAI_DEFAULT_FS_URI"], "");
+    env.texts(&["PAI_VIRTUAL_CLUSTER"], names.cluster());
     let count = plan.roles.len().to_string();
-    let list = seen.iter().map(|role| role.name.as_str()).collect::<Vec<_>>().join(",");
-    put("PAI_JOB_NAME".to_owned(), plan.name.as_str().into());
-    put("PAI_FRAMEWORK_NAME".to_owned(), plan.name.as_str().into());
-    for name in ["PAI_TASK_ROLE_COUNT", "PAI_TASK_ROLES_NUM", "PAI_JOB_TASK_ROLE_COUNT"] {
-        put(name.to_owned(), count.as_str().into());
-    }
-    for name in ["PAI_TASK_ROLE_LIST", "PAI_JOB_TASK_ROLE_LIST"] {
-        put(name.to_owned(), list.as_str().into());
-    }
-    for name in ["PAI_TASKS_NUM", "PAI_JOB_TASK_COUNT"] {
-        put(name.to_owned(), plan.totals.instances.to_string().into());
-    }
-    put("PAI_CURRENT_TASK_ROLE_NAME".to_owned(), role.name.as_str().into());
+    env.texts(&["PAI_TASK_ROLE_COUNT", "PAI_TASK_ROLES_NUM", "PAI_JOB_TASK_ROLE_COUNT"], &count);
+    let list = seen.iter().map(|role| names.role(&role.name)).collect::<Vec<_>>().join(",");
+    env.texts(&["PAI_TASK_ROLE_LIST", "PAI_JOB_TASK_ROLE_LIST"], &list);
+    env.texts(&["PAI_TASKS_NUM", "PAI_JOB_TASK_COUNT"], &plan.totals.instances.to_string());
+    env.texts(&["PAI_CURRENT_TASK_ROLE_NAME"], &names.role(&role.name));
     for name in ["PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX", "PAI_TASK_INDEX"] {
-        put(name.to_owned(), Text::reference(Reference::Index {}));
+        env.put(name, Text::reference(Reference::Index {}));
     }
     for name in ["PAI_CURRENT_CONTAINER_IP", "PAI_CONTAINER_HOST_IP"] {
-        put(name.to_owned(), Text::reference(Reference::Host { role: role.name.clone(), index: None }));
+        env.put(name, Text::reference(Reference::Host { role: role.name.clone(), index: None }));
     }
-    own_ports(role, &mut put);
+    let mut instances = Vec::new();
+    for role in seen {
+        let short = short(&names.role(&role.name));
+        instances.extend((0..role.instances.min(NAMED_INSTANCES)).map(|index| format!("{short}:{index}")));
+    }
+    env.texts(&["PAI_TASK_ROLE_INSTANCES"], &instances.join(","));
+    env.own_ports(role);
     for other in seen {
-        about(other, &mut put);
+        env.about(other);
     }
-    env
+    env.variables
 }
 
-fn own_ports(role: &RolePlan, put: &mut dyn FnMut(String, Text) -> Option<Text>) {
-    let mut all = Text::default();
-    for port in &role.ports {
-        let numbers = super::provided::own_port(role, &port.label);
-        let label = port.label.replace('-', "_");
-        put(format!("PAI_CONTAINER_HOST_{label}_PORT_LIST"), numbers.clone());
-        all.push_str(&format!("{label}:"));
-        all.push_text(&numbers);
-        all.push_str(";");
-    }
-    if !role.ports.is_empty() {
-        put("PAI_CONTAINER_HOST_PORT_LIST".to_owned(), all);
-    }
+/// The variables of one role's instances.
+struct Env<'a> {
+    names: &'a Names<'a>,
+    variables: IndexMap<String, Text>,
 }
 
-fn about(role: &RolePlan, put: &mut dyn FnMut(String, Text) -> Option<Text>) {
-    let name = &role.name;
-    // OpenPAI's runtime drops what is no letter or digit from role names, and its labels know no `-`.
-    let short: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
-    let resources = &role.resources;
-    let mebibytes = |bytes: Option<u64>| bytes.unwrap_or(0).div_ceil(1 << 20);
-    put(format!("PAI_TASK_ROLE_TASK_COUNT_{short}"), role.instances.to_string().into());
-    // "gpu,cpu,memMB,shmMB", whole numbers rounded up, 0 where unset.
-    put(
-        format!("PAI_RESOURCE_{short}"),
+impl Env<'_> {
+    fn put(&mut self, name: impl Into<String>, text: Text) {
+        self.variables.insert(name.into(), text);
+    }
+
+    fn texts(&mut self, names: &[&str], text: &str) {
+        for name in names {
+            self.put(*name, text.into());
+        }
+    }
+
+    fn own_ports(&mut self, role: &RolePlan) {
+        let mut all = Text::default();
+        for port in &role.ports {
+            let numbers = super::provided::own_port(role, &port.label);
+            let label = self.names.label(&role.name, &port.label);
+            self.put(format!("PAI_CONTAINER_HOST_{label}_PORT_LIST"), numbers.clone());
+            all.push_str(&format!("{label}:"));
+            all.push_text(&numbers);
+            all.push_str(";");
+        }
+        if !role.ports.is_empty() {
+            self.put("PAI_CONTAINER_HOST_PORT_LIST", all);
+        }
+        for (name, label) in [
+            ("PAI_CURRENT_CONTAINER_PORT", "http"),
+            ("PAI_CONTAINER_HOST_PORT", "http"),
+            ("PAI_CONTAINER_SSH_PORT", "ssh"),
+        ] {
+            if role.port(label).is_some() {
+                let (role, label) = (role.name.clone(), label.to_owned());
+                self.put(name, Text::reference(Reference::Port { role, label, index: None }));
+            }
+        }
+    }
+
+    fn about(&mut self, role: &RolePlan) {
+        let name = &role.name;
+        let written = self.names.role(name);
+        let short = short(&written);
+        self.put(format!("PAI_TASK_ROLE_TASK_COUNT_{written}"), role.instances.to_string().into());
+        self.put(format!("PAI_RESOURCE_{written}"), self.resources(role).into());
+        let threshold = |number: Option<u32>| number.map_or("-1".to_owned(), |n| n.to_string());
+        let (failed, succeeded) = (role.completion.min_failed, role.completion.min_succeeded);
+        self.put(format!("PAI_MIN_FAILED_TASK_COUNT_{written}"), threshold(failed).into());
+        self.put(format!("PAI_MIN_SUCCEEDED_TASK_COUNT_{written}"), threshold(succeeded).into());
+        if role.port("http").is_some() {
+            let list = Reference::Hosts {
+                role: name.clone(),
+                label: Some("http".to_owned()),
+                before: String::new(),
+                after: String::new(),
+                separator: ",".to_owned(),
+            };
+            self.put(format!("PAI_TASK_ROLE_{short}_HOST_LIST"), Text::reference(list));
+        }
+        if role.instances > NAMED_INSTANCES {
+            return;
+        }
+        for index in 0..role.instances {
+            let host = Reference::Host { role: name.clone(), index: Some(index) };
+            self.put(format!("PAI_HOST_IP_{short}_{index}"), Text::reference(host));
+            for port in &role.ports {
+                let label = self.names.label(name, &port.label);
+                let number = numbers(role, port, index);
+                self.put(format!("PAI_PORT_LIST_{short}_{index}_{label}"), number.clone());
+                self.put(format!("PAI_{short}_{index}_{label}_PORT"), number);
+            }
+        }
+    }
+
+    /// "gpu,cpu,memMB,shmMB", whole numbers rounded up, 0 where unset.
+    ///
+    /// Shared memory of 512 MiB is what OpenPAI gives unasked, and it tells 0 then.
+    fn resources(&self, role: &RolePlan) -> String {
+        let resources = &role.resources;
+        let mebibytes = |bytes: Option<u64>| bytes.unwrap_or(0).div_ceil(1 << 20);
+        let shm = mebibytes(resources.shm_bytes);
+        let unasked = shm == SHM_MIB && !self.names.states_shm(&role.name);
         format!(
             "{},{},{},{}",
             resources.gpu.as_ref().map_or(0, |gpu| gpu.count),
             resources.cpu_millis.unwrap_or(0).div_ceil(1000),
             mebibytes(resources.memory_bytes),
-            mebibytes(resources.shm_bytes),
+            if unasked { 0 } else { shm },
         )
-        .into(),
-    );
-    let threshold = |number: Option<u32>| number.map_or("-1".to_owned(), |n| n.to_string());
-    put(format!("PAI_MIN_FAILED_TASK_COUNT_{short}"), threshold(role.completion.min_failed).into());
-    put(format!("PAI_MIN_SUCCEEDED_TASK_COUNT_{short}"), threshold(role.completion.min_succeeded).into());
-    if role.instances > NAMED_INSTANCES {
-        return;
     }
-    for index in 0..role.instances {
-        let host = Reference::Host { role: name.clone(), index: Some(index) };
-        put(format!("PAI_HOST_IP_{short}_{index}"), Text::reference(host));
-        for port in &role.ports {
-            let label = port.label.replace('-', "_");
-            let number =
-                Reference::Port { role: name.clone(), label: port.label.clone(), index: Some(index) };
-            put(format!("PAI_PORT_LIST_{short}_{index}_{label}"), Text::reference(number.clone()));
-            put(format!("PAI_{short}_{index}_{label}_PORT"), Text::reference(number));
-        }
-    }
+}
+
+/// The numbers of an instance's port, all of them where it is a row.
+fn numbers(role: &RolePlan, port: &PortPlan, index: u32) -> Text {
+    let (role, label, index) = (role.name.clone(), port.label.clone(), Some(index));
+    Text::reference(if port.count > 1 {
+        Reference::Ports { role, label, index, count: port.count }
+    } else {
+        Reference::Port { role, label, index }
+    })
 }

@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 
 use jobc_schema::Pointer;
 use jobc_schema::distributed::Framework;
+use jobc_schema::job::Compat;
 use jobc_schema::plan::PortPlan;
-use jobc_schema::resources::{Port, PortNumber, Publish};
+use jobc_schema::resources::{AutoWord, Port, PortNumber, Publish};
 
 use super::Context;
 use super::distributed::{RENDEZVOUS, Rendezvous};
 use crate::diagnostic::{Diagnostic, Sink, codes};
+use crate::openpai::OWN_PORTS;
 
 /// The first number that jobc gives to ports of its own choice.
 ///
@@ -34,6 +36,13 @@ pub(super) fn resolve_ports(
             && !ports.iter().any(|port| port.label == RENDEZVOUS)
         {
             ports.push(meeting_port(rendezvous, instances, &mut numbers));
+        }
+        if context.job.compat.contains(&Compat::Openpai) {
+            for label in OWN_PORTS {
+                if !ports.iter().any(|port| port.label == label) {
+                    ports.push(plan(label, &Port::Auto(AutoWord::Auto), instances, &mut numbers));
+                }
+            }
         }
         check(&ports, &at, sink);
         all.push(ports);

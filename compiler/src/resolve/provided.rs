@@ -6,13 +6,15 @@
 use std::collections::BTreeSet;
 
 use indexmap::IndexMap;
+use jobc_schema::Job;
 use jobc_schema::job::Compat;
 use jobc_schema::plan::{
     CommandPlan, EnvPlan, FileContent, JobPlan, Launch, MemberPlan, ProbePlan, Reference, RolePlan, Text,
 };
 
 use super::distributed::RENDEZVOUS;
-use super::{job_json, openpai_env, rendezvous};
+use super::{job_json, openpai_env, openpai_ssh, rendezvous};
+use crate::openpai::Names;
 
 /// Up to so many roles every role is told of every other.
 pub const LISTED_ROLES: usize = 16;
@@ -21,10 +23,10 @@ const LISTED_MEMBERS: usize = 256;
 /// Up to so many instances a role's addresses are listed.
 pub const LISTED_INSTANCES: u32 = 5_000;
 
-/// Fills in `provided_env` and `provided_files` of every role.
+/// Fills in `provided_env` and `provided_files` of every role; `names` are those that the job has on OpenPAI.
 ///
 /// A variable that the user sets is the user's: it is not provided as well.
-pub(super) fn provide(plan: &mut JobPlan) {
+pub(super) fn provide(plan: &mut JobPlan, job: &Job, names: &Names<'_>) {
     let numbers: IndexMap<String, usize> =
         plan.roles.iter().enumerate().map(|(number, role)| (role.name.clone(), number)).collect();
     let members: IndexMap<&str, &MemberPlan> = plan
@@ -61,7 +63,10 @@ pub(super) fn provide(plan: &mut JobPlan) {
             }
         }
         if plan.compat.contains(&Compat::Openpai) {
-            env.extend(openpai_env::openpai_env(plan, role, &seen));
+            env.extend(openpai_env::openpai_env(plan, role, &seen, names));
+            let (ssh, variables) = openpai_ssh::openpai_ssh(job, plan, role, &seen, names);
+            files.extend(ssh);
+            env.extend(variables);
         }
         env.retain(|name, _| !role.env.contains_key(name));
         files.retain(|file| role.files.iter().all(|own| own.path != file.path));
@@ -109,7 +114,7 @@ fn jobc_env(
 pub(super) fn own_port(role: &RolePlan, label: &str) -> Text {
     let (of, label) = (role.name.clone(), label.to_owned());
     Text::reference(match role.port(&label).map(|port| port.count) {
-        Some(count) if count > 1 => Reference::Ports { role: of, label, count },
+        Some(count) if count > 1 => Reference::Ports { role: of, label, index: None, count },
         _ => Reference::Port { role: of, label, index: None },
     })
 }

@@ -55,6 +55,9 @@ pub(super) fn typed<T: DeserializeOwned>(
 
 /// Where the numbers of a job keep their text.
 pub(super) fn keeps_text(path: &[&str]) -> Kept {
+    if let ["openpai", ..] = path {
+        return keeps_all(path);
+    }
     let kept = match path {
         ["env" | "with" | "params", _]
         | ["params", _, "default"]
@@ -71,7 +74,7 @@ pub(super) fn keeps_text(path: &[&str]) -> Kept {
 
 /// Where the numbers of `targets.yaml` stay as they are: in what is handed to Kubernetes or OpenPAI unread.
 pub(super) fn keeps_all(path: &[&str]) -> Kept {
-    let handed_on = ["patches", "plugins", "tolerations", "affinity"];
+    let handed_on = ["patches", "plugins", "protocol", "tolerations", "affinity"];
     if path.iter().any(|key| handed_on.contains(key)) { Kept::AsIs } else { Kept::Plain }
 }
 

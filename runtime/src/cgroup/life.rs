@@ -135,7 +135,7 @@ impl Cgroup {
     /// Waits a while for processes that are about to be gone. What is removed already is no error.
     pub fn remove(&self) -> Result<()> {
         let mut result = Ok(());
-        for group in &self.saved.groups {
+        for group in self.there() {
             match remove_group(&group.folder) {
                 Ok(()) => {
                     for folder in &group.above {
@@ -154,17 +154,30 @@ impl Cgroup {
 
     /// The group that tells which processes there are.
     fn holder(&self) -> Option<&SavedGroup> {
-        self.freezer().or_else(|| self.saved.groups.first())
+        self.freezer().or_else(|| self.there().next())
     }
 
     /// The group that can be frozen.
     fn freezer(&self) -> Option<&SavedGroup> {
-        let groups = &self.saved.groups;
-        groups
-            .iter()
-            .find(|group| group.version == Version::V2)
-            .or_else(|| groups.iter().find(|group| group.controllers.contains(&Controller::Freezer)))
+        let unified = self.there().find(|group| group.version == Version::V2);
+        unified.or_else(|| self.there().find(|group| group.controllers.contains(&Controller::Freezer)))
     }
+
+    fn there(&self) -> impl Iterator<Item = &SavedGroup> {
+        self.saved.groups.iter().filter(|group| group.is_there())
+    }
+}
+
+impl SavedGroup {
+    /// Whether the group is still the one that was made: not removed, and no other container's in its place.
+    pub(super) fn is_there(&self) -> bool {
+        id(&self.folder) == Some(self.id)
+    }
+}
+
+/// What tells a group from every other that was or will be at its path: the kernel gives no inode number twice.
+pub(super) fn id(folder: &Path) -> Option<u64> {
+    rustix::fs::stat(folder).ok().map(|status| status.st_ino)
 }
 
 /// Removes a group and the groups below it, the deepest first.

@@ -68,6 +68,7 @@ fn make(group: &Group, request: &Request<'_>, cgroup: &mut Cgroup) -> Result<Vec
     };
     cgroup.saved.groups.push(SavedGroup {
         folder: folder.clone(),
+        id: super::life::id(&folder).unwrap_or_default(),
         version: group.interface.version(),
         controllers: group.interface.controllers().to_vec(),
         above: group.removable(&made),
@@ -256,12 +257,14 @@ fn switch_on(group: &Group) -> Vec<(Controller, Error)> {
     wanted.sort_unstable();
     wanted.dedup();
     let mut failed: Vec<(Controller, Error)> = vec![];
-    for above in [group.mount.join(&group.base)].into_iter().chain(group.above()) {
+    for above in [group.start()].into_iter().chain(group.above()) {
         let file = above.join("cgroup.subtree_control");
         let text = |list: &[Controller]| {
             list.iter().map(|one| format!("+{}", one.name())).collect::<Vec<_>>().join(" ")
         };
-        if write(&file, &text(&wanted)).is_ok() {
+        // Some controllers the kernel would pass on even so, and then no group below could hold whole processes.
+        let full = holds_processes(&above);
+        if !full && write(&file, &text(&wanted)).is_ok() {
             continue;
         }
         // The kernel switches on all of a line or none: each by itself.
@@ -270,7 +273,7 @@ fn switch_on(group: &Group) -> Vec<(Controller, Error)> {
             if on.split_whitespace().any(|name| name == one.name()) {
                 return true;
             }
-            match write(&file, &text(&[one])) {
+            match if full { Err(Errno::BUSY) } else { write(&file, &text(&[one])) } {
                 Ok(()) => true,
                 Err(errno) => {
                     failed.push((one, not_switched(one, &above, errno)));
@@ -280,6 +283,13 @@ fn switch_on(group: &Group) -> Vec<(Controller, Error)> {
         });
     }
     failed
+}
+
+/// Whether a group holds processes that its controllers would be in conflict with: any but the root of the whole tree,
+/// which alone has no `cgroup.type`.
+fn holds_processes(group: &Path) -> bool {
+    group.join("cgroup.type").exists()
+        && std::fs::read(group.join("cgroup.procs")).is_ok_and(|list| !list.is_empty())
 }
 
 fn not_switched(controller: Controller, group: &Path, errno: Errno) -> Error {

@@ -3,7 +3,7 @@
 mod place;
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::devices::{self, Rule, program};
 use super::limit::{GO_ON, Limit, Limits};
@@ -160,16 +160,26 @@ impl Plan {
 impl Group {
     /// The group's folder.
     pub fn folder(&self) -> PathBuf {
-        self.mount.join(&self.base).join(self.names.iter().collect::<PathBuf>())
+        self.start().join(self.names.iter().collect::<PathBuf>())
+    }
+
+    /// The folder of the group that it is made in.
+    pub(super) fn start(&self) -> PathBuf {
+        below(&self.mount, &self.base)
     }
 
     /// The folders between the base and the group, the highest first.
     pub(super) fn above(&self) -> Vec<PathBuf> {
-        let base = self.mount.join(&self.base);
+        let base = self.start();
         (1..self.names.len())
             .map(|depth| base.join(self.names[..depth].iter().collect::<PathBuf>()))
             .collect()
     }
+}
+
+/// A folder below another, without a slash at its end where they are the same.
+fn below(folder: &Path, path: &Path) -> PathBuf {
+    if path.as_os_str().is_empty() { folder.to_owned() } else { folder.join(path) }
 }
 
 impl fmt::Display for Interface {

@@ -2,6 +2,8 @@ use std::os::fd::AsRawFd as _;
 
 use serde_json::{Value, json};
 
+use rustix::io::Errno;
+
 use super::*;
 use crate::bundle::Bundle;
 use crate::config::Config;

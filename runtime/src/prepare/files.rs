@@ -1,15 +1,14 @@
 //! What the process sees: root, mounts, devices, terminal, hidden and read-only paths.
 
 mod cgroups;
+mod root;
 
 use std::ffi::CString;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use linux_raw_sys::general::{
-    MOUNT_ATTR_NOSUID, MOUNT_ATTR_RDONLY, MOUNT_ATTR_STRICTATIME, MS_PRIVATE, MS_SLAVE,
-};
+use linux_raw_sys::general::{MOUNT_ATTR_NOSUID, MOUNT_ATTR_STRICTATIME, MS_PRIVATE, MS_SLAVE};
 use oci_spec::runtime::{LinuxDevice, LinuxDeviceType, Spec};
 
 use super::identity::Identity;
@@ -25,7 +24,7 @@ use crate::namespaces::Namespace;
 use crate::operation::Operation;
 use crate::process::Gate;
 use crate::root::Root;
-use crate::rootfs::{EnterRoot, Last, Place};
+use crate::rootfs::{Last, Place};
 use crate::syscall::MountAttributes;
 
 pub(super) fn list(
@@ -42,12 +41,7 @@ pub(super) fn list(
         linux.and_then(|linux| linux.rootfs_propagation().as_deref()).and_then(Propagation::of);
     let machine = propagation(spec, root_propagation);
     steps.always(Operation::SetPropagation(machine));
-    steps.at("/root/path", Operation::EnterRoot(enter(root)?));
-    if let Root::Overlay { binds, .. } = root {
-        for bind in binds {
-            steps.at("/root/path", Operation::Mount(machine_folder(bind)?));
-        }
-    }
+    root::list(steps, root)?;
 
     let mounts = mounts(steps, bundle, groups, identity, machine != u64::from(MS_PRIVATE))?;
     let brought =
@@ -77,7 +71,7 @@ pub(super) fn list(
         steps.at(place, Operation::SetKernelParameter(path, value));
     }
     if spec.root().as_ref().is_some_and(|root| root.readonly().unwrap_or(false)) {
-        steps.at("/root/readonly", Operation::ReadOnlyRoot);
+        steps.at("/root/readonly", Operation::ReadOnlyRoot(root::writable(root, spec)?));
     }
     if let Some(change) = root_propagation {
         steps.at("/linux/rootfsPropagation", Operation::SetRootPropagation(change.flag.into()));
@@ -95,29 +89,6 @@ fn propagation(spec: &Spec, root: Option<Propagation>) -> u64 {
     } else {
         MS_PRIVATE.into()
     }
-}
-
-fn enter(root: &Root) -> Result<EnterRoot> {
-    Ok(match root {
-        Root::Folder(path) => EnterRoot::Folder { path: c_path(path, "/root/path")? },
-        Root::Overlay { lower, upper_size, on, .. } => EnterRoot::Overlay {
-            lower: c_path(lower, "/root/path")?,
-            on: c_path(on, "/root/path")?,
-            size: upper_size.map(|size| c_string(size.to_string(), "/root/path")).transpose()?,
-        },
-    })
-}
-
-/// A mount of the machine below its root, shown read-only in the overlay.
-fn machine_folder(path: &Path) -> Result<Mount> {
-    Ok(Mount {
-        place: place(path, "/root/path")?,
-        last: if path.is_dir() { Last::Folder } else { Last::File },
-        source: Source::Bind { path: c_path(path, "/root/path")?, recursive: false },
-        attributes: MountAttributes { set: MOUNT_ATTR_RDONLY.into(), ..MountAttributes::default() },
-        below: None,
-        propagation: vec![],
-    })
 }
 
 fn mounts(

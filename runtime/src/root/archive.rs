@@ -14,6 +14,7 @@ use std::path::Path;
 use flate2::bufread::MultiGzDecoder;
 use tar::{Archive, Entry, EntryType};
 
+use super::remove::remove;
 use crate::bundle::because;
 use crate::error::{Error, Kind, Result};
 use tree::{Attributes, Tree};
@@ -42,21 +43,6 @@ pub fn unpack(archive: &Path, root: &Path) -> Result<()> {
         let _ = remove(&begun);
     }
     result
-}
-
-/// Removes an unpacked root, also where its folders have lost the right to be written.
-pub fn remove(root: &Path) -> Result<()> {
-    let failed = |error: &io::Error| {
-        Error::new(Kind::Machine, format!("cannot remove `{}`: {}", root.display(), because(error)))
-    };
-    match fs::remove_dir_all(root) {
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            tree::open_up(root).map_err(|error| failed(&error))?;
-            fs::remove_dir_all(root).map_err(|error| failed(&error))
-        }
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(&error)),
-        _ => Ok(()),
-    }
 }
 
 fn make(archive: &Path, root: &Path, as_root: bool) -> Result<()> {

@@ -1,9 +1,13 @@
 //! The machine's own files as a root: read-only under an overlay, for a container that needs no image.
 
-use std::collections::BTreeSet;
+mod parts;
+
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
+
+use oci_spec::runtime::LinuxNamespaceType;
 
 use super::Root;
 use crate::bundle::{Bundle, because};
@@ -22,9 +26,23 @@ pub(super) fn overlay(bundle: &Bundle, state_dir: &Path) -> Result<Root> {
     }
     let table = fs::read("/proc/self/mountinfo")
         .map_err(|error| Error::new(Kind::Machine, format!("cannot list the mounts: {}", because(&error))))?;
+    let lower = PathBuf::from("/");
+    let table = mounts(&table);
+    if in_user_namespace(bundle) {
+        let (parts, binds) = parts::of(&lower, &table);
+        return Ok(Root::Overlay { lower, upper_size, on, binds, parts: Some(parts) });
+    }
+    let shown = table.into_iter().filter(|(path, kind)| *kind == Kept::Shown && path != &lower);
     // One that cannot be looked at, such as another user's FUSE mount, cannot be shown either.
-    let binds = mounts(&table).into_iter().filter(|path| fs::symlink_metadata(path).is_ok()).collect();
-    Ok(Root::Overlay { lower: PathBuf::from("/"), upper_size, on, binds })
+    let binds = shown.map(|(path, _)| path).filter(|path| fs::symlink_metadata(path).is_ok()).collect();
+    Ok(Root::Overlay { lower, upper_size, on, binds, parts: None })
+}
+
+/// Whether the container will be in a user namespace: it says so, its user can have no other, or all here are in one.
+fn in_user_namespace(bundle: &Bundle) -> bool {
+    let namespaces = bundle.config.spec.linux().as_ref().and_then(|linux| linux.namespaces().as_ref());
+    let own = namespaces.into_iter().flatten().any(|namespace| namespace.typ() == LinuxNamespaceType::User);
+    own || !rustix::process::geteuid().is_root() || crate::machine::in_user_namespace()
 }
 
 fn size(text: &str) -> Result<u64> {
@@ -75,9 +93,18 @@ const NOT_SHOWN: [&str; 8] = [
     "/var/lib/kubelet",
 ];
 
-/// The mounts below `/` that hold files of the machine, outer ones first, from /proc/PID/mountinfo (proc_pid_mountinfo(5)).
-fn mounts(table: &[u8]) -> Vec<PathBuf> {
-    let mut found = BTreeSet::new();
+/// What is done about a mount of the machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kept {
+    /// It holds files of the machine.
+    Shown,
+    /// It belongs to the kernel, to this boot, or to other containers.
+    Hidden,
+}
+
+/// The machine's mounts, outer ones first, from /proc/PID/mountinfo (proc_pid_mountinfo(5)).
+fn mounts(table: &[u8]) -> BTreeMap<PathBuf, Kept> {
+    let mut found = BTreeMap::new();
     for line in table.split(|&byte| byte == b'\n') {
         let mut fields = line.split(|&byte| byte == b' ');
         let (Some(place), Some(kind)) = (fields.nth(4), fields.skip_while(|field| *field != b"-").nth(1))
@@ -85,12 +112,11 @@ fn mounts(table: &[u8]) -> Vec<PathBuf> {
             continue;
         };
         let place = unescaped(place);
-        let hidden = NOT_SHOWN.iter().any(|folder| place.starts_with(folder));
-        if place != Path::new("/") && !hidden && !NOT_FILES.iter().any(|name| name.as_bytes() == kind) {
-            found.insert(place);
-        }
+        let hidden = NOT_SHOWN.iter().any(|folder| place.starts_with(folder))
+            || NOT_FILES.iter().any(|name| name.as_bytes() == kind);
+        found.insert(place, if hidden { Kept::Hidden } else { Kept::Shown });
     }
-    found.into_iter().collect()
+    found
 }
 
 /// A path in which a space, a tab, a line's end and a backslash stand as octal numbers.
@@ -134,9 +160,10 @@ mod tests {
 34 21 8:2 / /home rw,relatime - ext4 /dev/sda2 rw
 broken line
 ";
-        let found: Vec<String> = mounts(table).iter().map(|path| path.display().to_string()).collect();
+        let shown = mounts(table).into_iter().filter(|(_, kept)| *kept == Kept::Shown);
+        let found: Vec<String> = shown.map(|(path, _)| path.display().to_string()).collect();
         let expected =
-            ["/etc/resolv.conf", "/home", "/home/ann/my files\\", "/home-old", "/proceedings", "/usr"];
+            ["/", "/etc/resolv.conf", "/home", "/home/ann/my files\\", "/home-old", "/proceedings", "/usr"];
         assert_eq!(found, expected);
     }
 

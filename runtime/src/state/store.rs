@@ -15,7 +15,7 @@ use rustix::io::Errno;
 
 use super::{Id, Record};
 use crate::error::{Error, Kind, Result};
-use crate::machine::in_user_namespace;
+use crate::root::remove::remove;
 
 /// How long to wait for another command that works on the same container.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -48,7 +48,7 @@ impl Store {
         let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
         let runtime = runtime.filter(|path| path.is_absolute() && path.is_dir());
         let root = match runtime {
-            _ if uid.is_root() && !in_user_namespace() => PathBuf::from("/run/jobc"),
+            _ if uid.is_root() && !crate::machine::in_user_namespace() => PathBuf::from("/run/jobc"),
             Some(runtime) => runtime.join("jobc"),
             None if uid.is_root() => PathBuf::from("/run/jobc"),
             None => own_temporary_folder(uid.as_raw())?,
@@ -176,7 +176,7 @@ impl Entry {
         wait_for_lock(&self.folder, &self.path)
     }
 
-    /// Removes the folder with all that is in it.
+    /// Removes the folder with all that is in it; that there is none any more is fine.
     pub fn remove(self) -> Result<()> {
         // As a rule these two are all, and to name them is a third of the calls of looking.
         for name in ["state.json", "config.json"] {
@@ -185,12 +185,7 @@ impl Entry {
         if rustix::fs::rmdir(&self.path).is_ok() {
             return Ok(());
         }
-        match std::fs::remove_dir_all(&self.path) {
-            Err(error) if error.kind() != ErrorKind::NotFound => {
-                Err(machine(format!("remove `{}`", self.path.display()), &error))
-            }
-            _ => Ok(()),
-        }
+        remove(&self.path)
     }
 }
 

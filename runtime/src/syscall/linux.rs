@@ -376,6 +376,10 @@ impl Kernel for Linux {
         rustix::io::fcntl_setfd(lend(fd), rustix::io::FdFlags::empty())
     }
 
+    fn may_execute(&self, path: &CStr) -> Result<(), Errno> {
+        rustix::fs::accessat(rustix::fs::CWD, path, rustix::fs::Access::EXEC_OK, AtFlags::EACCESS)
+    }
+
     fn getpid(&self) -> u32 {
         rustix::process::getpid().as_raw_nonzero().get().unsigned_abs()
     }

@@ -213,6 +213,7 @@ impl Kernel for Record {
         fn dup_to(fd: Fd, to: Fd) -> () { () }
         fn send_descriptor(socket: Fd, bytes: &[u8], fd: Fd) -> () { () }
         fn close_range(first: Fd, last: Fd) -> () { () }
+        fn may_execute(path: &CStr) -> () { () }
         fn keep_on_exec(fd: Fd) -> () { () }
         fn default_signals() -> () { () }
     }

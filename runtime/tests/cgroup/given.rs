@@ -12,20 +12,30 @@ use super::{Trial, layout, resources};
 
 const NOBODY: u32 = 65534;
 
-/// Runs one of this program's tests as a user without rights in a group; its output.
-fn as_nobody(test: &str, group: &Path) -> String {
+/// Runs one of this program's tests in a group, through a command that changes who or where it is.
+fn run_in(group: &Path, through: &[&str], test: &str) {
     let script = format!("echo $$ >{}/cgroup.procs && exec \"$@\"", group.display());
     let done = Command::new("sh")
-        .args(["-c", &script, "sh", "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"])
+        .args(["-c", &script, "sh"])
+        .args(through)
         .arg(std::env::current_exe().expect("this program"))
         .args(["--exact", test, "--nocapture"])
-        .env("JOBC_AS_NOBODY", "1")
+        .env("JOBC_INSIDE", "1")
         .output()
         .expect("a shell runs");
     let text = String::from_utf8_lossy(&done.stdout).into_owned() + &String::from_utf8_lossy(&done.stderr);
     assert!(done.status.success(), "{text}");
     assert!(text.contains("1 passed"), "{text}");
-    text
+}
+
+/// Runs one of this program's tests in a group as a user without rights.
+fn as_nobody(test: &str, group: &Path) {
+    run_in(group, &["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"], test);
+}
+
+/// Whether this is one of the tests that others run inside.
+fn is_inside() -> bool {
+    std::env::var_os("JOBC_INSIDE").is_some()
 }
 
 /// Gives a new group to nobody, with controllers to pass on; nothing where that is not to be had here.
@@ -92,13 +102,9 @@ fn a_group_is_handed_to_the_root_of_a_container_without_its_limits() {
     }
 }
 
-fn is_nobody() -> bool {
-    std::env::var_os("JOBC_AS_NOBODY").is_some()
-}
-
 #[test]
 fn inside_a_given_group() {
-    if !is_nobody() {
+    if !is_inside() {
         return;
     }
     let layout = Layout::detect().expect("a layout");
@@ -125,7 +131,7 @@ fn inside_a_given_group() {
 
 #[test]
 fn inside_a_given_group_that_is_full() {
-    if !is_nobody() {
+    if !is_inside() {
         return;
     }
     let layout = Layout::detect().expect("a layout");
@@ -143,4 +149,38 @@ fn inside_a_given_group_that_is_full() {
     let (cgroup, _) = Cgroup::create(&layout, &request).unwrap_or_else(|error| panic!("{error}"));
     assert!(cgroup.folders().all(|folder| folder.ends_with("full/jobc/demo")));
     cgroup.remove().unwrap_or_else(|error| panic!("{error}"));
+}
+
+#[test]
+fn root_in_a_container_that_holds_processes_is_told_so() {
+    let Some(group) = given("box") else { return };
+    // As a container with a namespace for control groups sees it: its own group is the root of the tree.
+    let script = "umount /sys/fs/cgroup && mount -t cgroup2 cgroup2 /sys/fs/cgroup && exec \"$@\"";
+    run_in(&group, &["unshare", "-Cm", "sh", "-c", script, "sh"], "given::inside_a_container");
+    remove(&group);
+}
+
+#[test]
+fn inside_a_container() {
+    if !is_inside() {
+        return;
+    }
+    let layout = Layout::detect().expect("a layout");
+    let limited = resources(&json!({"pids": {"limit": 9}}));
+    let request =
+        Request { id: "demo", resources: Some(&limited), user_namespace: true, ..Request::default() };
+    let error = Cgroup::create(&layout, &request).expect_err("it holds processes");
+    assert_eq!(
+        (error.kind, error.place.as_deref()),
+        (Kind::Unenforceable, Some("/linux/resources/pids/limit"))
+    );
+    assert_eq!(
+        error.message,
+        "the control group `/sys/fs/cgroup` holds processes itself, so it cannot pass on `pids`"
+    );
+    let request = Request { allow_unenforced: true, ..request };
+    let (cgroup, unenforced) = Cgroup::create(&layout, &request).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(unenforced.len(), 1);
+    cgroup.remove().unwrap_or_else(|error| panic!("{error}"));
+    std::fs::remove_dir("/sys/fs/cgroup/jobc").expect("it is empty");
 }

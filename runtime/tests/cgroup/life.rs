@@ -81,6 +81,20 @@ fn a_group_in_use_is_not_taken_and_one_left_over_is_made_anew() {
 }
 
 #[test]
+fn a_container_that_is_over_does_not_touch_the_next_one_at_its_path() {
+    let Some(over) = make("next", &json!({})) else { return };
+    let next = make("next", &json!({})).expect("not skipped");
+    let mut child = next.start("exec sleep 100");
+    assert_eq!(over.cgroup.processes().expect("a list"), Vec::<u32>::new());
+    over.cgroup.kill().expect("nothing to kill");
+    over.cgroup.remove().expect("nothing to remove");
+    assert_eq!(next.cgroup.processes().expect("a list"), [child.id()]);
+    next.cgroup.kill().expect("killed");
+    child.wait().expect("it is gone");
+    drop(next);
+}
+
+#[test]
 fn groups_are_found_and_removed_by_what_was_kept() {
     let Some(trial) = make("kept", &json!({"pids": {"limit": 9}})) else { return };
     let kept = serde_json::to_string(trial.cgroup.saved()).expect("it can be kept");

@@ -68,3 +68,24 @@ fn under_a_kernel_with_every_controller() {
         assert!(!text.contains("skipped"), "{text}");
     }
 }
+
+#[test]
+fn the_runner_tells_how_a_command_ended() {
+    if !is_installed("`linux.uml`", "command -v linux.uml busybox >/dev/null") {
+        return;
+    }
+    let run = |arguments: &[&str]| {
+        let runner = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/vm/uml");
+        let done = Command::new(runner).args(arguments).output().expect("the runner starts");
+        (done.status.code(), String::from_utf8_lossy(&done.stdout).into_owned())
+    };
+    let script = "test -t 1 && echo terminal; id -u; cat /proc/self/cgroup; printf 'two  words'; exit 7";
+    let expected = "65534\n0::/\ntwo  words".to_owned();
+    assert_eq!(run(&["-u", "nobody", "sh", "-c", script]), (Some(7), expected));
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().to_str().expect("UTF-8");
+    assert_eq!(run(&["-w", path, "sh", "-c", &format!("echo seen >{path}/file")]).0, Some(0));
+    assert_eq!(std::fs::read_to_string(folder.path().join("file")).expect("it was written"), "seen\n");
+    assert_eq!(run(&["-t", "2", "sleep", "100"]).0, Some(124));
+    assert_eq!(run(&["busybox", "poweroff", "-f"]).0, Some(125));
+}

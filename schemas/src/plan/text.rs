@@ -46,12 +46,15 @@ pub enum Reference {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         index: Option<u32>,
     },
-    /// The numbers of a row of ports of the instance that reads this, separated by commas.
+    /// The numbers of a row of ports, separated by commas.
     Ports {
         /// The role.
         role: String,
         /// The row's label.
         label: String,
+        /// The instance; the one that reads this, where absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        index: Option<u32>,
         /// How many.
         count: u32,
     },

@@ -1,4 +1,4 @@
-//! `openpai` of a target.
+//! `openpai` of a target, and of a job that came from OpenPAI.
 
 use indexmap::IndexMap;
 use schemars::JsonSchema;
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::forms;
 
-/// Settings of OpenPAI jobs.
+/// Settings of OpenPAI jobs: of a target, or of a job, beneath the target's own.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OpenpaiTarget {
@@ -31,6 +31,31 @@ pub struct OpenpaiTarget {
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     #[schemars(extend("examples" = [{"train": {"sku_type": "V100"}}]))]
     pub roles: IndexMap<String, OpenpaiRole>,
+    /// Further fields of the protocol v2 job, in OpenPAI's own words. They are written beside what jobc makes; commands
+    /// of a role stand in place of those made from `run`. `jobc import` keeps here what no other target has a word for.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    #[schemars(extend("examples" = [{"contributor": "Alice", "extras": {"jobStatusChangeNotification": {"failed": true}}}]))]
+    pub protocol: IndexMap<String, Value>,
+}
+
+impl OpenpaiTarget {
+    /// These settings with those of a job beneath them: what is said here wins, field by field.
+    #[must_use]
+    pub fn over(&self, job: &Self) -> Self {
+        let Self { virtual_cluster, priority, storages, plugins, roles, protocol } = self.clone();
+        let mut all_roles = job.roles.clone();
+        all_roles.extend(roles);
+        let mut all_fields = job.protocol.clone();
+        all_fields.extend(protocol);
+        Self {
+            virtual_cluster: virtual_cluster.or_else(|| job.virtual_cluster.clone()),
+            priority: priority.or(job.priority),
+            storages: if storages.is_empty() { job.storages.clone() } else { storages },
+            plugins: if plugins.is_empty() { job.plugins.clone() } else { plugins },
+            roles: all_roles,
+            protocol: all_fields,
+        }
+    }
 }
 
 /// An OpenPAI priority class.
@@ -64,6 +89,10 @@ pub struct OpenpaiStorage {
     #[serde(default)]
     #[schemars(extend("default" = false, "examples" = [true]))]
     pub read_only: bool,
+    /// Whether the storage is shared among the users of its group; the cluster's own choice unless written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("examples" = [false]))]
+    pub share: Option<bool>,
 }
 
 /// Settings of one role on OpenPAI.
@@ -82,4 +111,8 @@ pub struct OpenpaiRole {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = ["cell-1"]))]
     pub pinned_cell: Option<String>,
+    /// The HiveD affinity group: roles of one group are placed together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("examples" = ["group-1"]))]
+    pub affinity_group: Option<String>,
 }

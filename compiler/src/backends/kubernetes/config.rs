@@ -196,10 +196,11 @@ pub(super) fn add_files(cluster: &Cluster<'_>, configs: &Configs, role: &RolePla
     }
 }
 
-/// Adds the keys of the job's ssh where a role takes part in it.
-pub(super) fn add_ssh(cluster: &Cluster<'_>, volumes: &mut Volumes) {
+/// Adds the keys of the job's ssh where a role takes part in it; `optional` where it can do without.
+pub(super) fn add_ssh(cluster: &Cluster<'_>, optional: bool, volumes: &mut Volumes) {
     let source = SecretVolumeSource {
         secret_name: Some(secrets::ssh_secret(cluster.job)),
+        optional: optional.then_some(true),
         ..SecretVolumeSource::default()
     };
     volumes.volumes.push(Volume { name: "jobc-ssh".to_owned(), secret: Some(source), ..Volume::default() });

@@ -10,6 +10,7 @@ use serde::de::DeserializeOwned;
 
 use crate::backend::command::is_member;
 use crate::diagnostic::{Diagnostic, Place, Sink, codes};
+use crate::openpai::has_ssh;
 
 use super::affinity;
 use super::cluster::{Cluster, Shape, setting_at};
@@ -45,7 +46,9 @@ pub(super) fn template(
     volumes.add_storage(cluster, role, origins);
     config::add_files(cluster, configs, role, &mut volumes);
     if cluster.job.distributed.as_ref().is_some_and(|d| d.ssh.is_some()) && is_member(cluster.job, role) {
-        config::add_ssh(cluster, &mut volumes);
+        config::add_ssh(cluster, false, &mut volumes);
+    } else if has_ssh(role) {
+        config::add_ssh(cluster, true, &mut volumes);
     }
     let container = container(cluster, role, &settings, volumes.mounts, origins, sink);
     let mut spec = PodSpec {

@@ -9,6 +9,7 @@ use camino::Utf8Path;
 use jobc_schema::plan::{EnvPlan, FileContent, JobPlan, SecretPlan};
 
 use crate::backend::{Content, File};
+use crate::openpai::has_ssh;
 
 use super::address::quote;
 use super::cluster::settings;
@@ -80,7 +81,7 @@ pub(super) fn script(job: &JobPlan, to_job: &Utf8Path) -> Option<File> {
         let name = format!("{}-registry-{i}", job.name);
         steps.push_str(&create(&name, DOCKER_CONFIG, &format!("\"$dir/registry-{i}\"")));
     }
-    if job.distributed.as_ref().is_some_and(|d| d.ssh.is_some()) {
+    if job.distributed.as_ref().is_some_and(|d| d.ssh.is_some()) || job.roles.iter().any(has_ssh) {
         steps.push_str(
             "\nmkdir \"$dir/ssh\"\n\
              ssh-keygen -q -t ed25519 -N '' -C jobc -f \"$dir/ssh/id_ed25519\"\n\

@@ -28,7 +28,7 @@ pub(super) fn mounts(job: &JobPlan, task: Task<'_>, context: &Context<'_>) -> Ve
     if matches!(job.network, Network::Auto | Network::Host) {
         // Who shares the machine's network asks the machine's resolver; a file of the role's own goes before it.
         for path in ["/etc/hosts", "/etc/resolv.conf"] {
-            if !role.files.iter().any(|file| file.path == path) {
+            if !role.files.iter().chain(&role.provided_files).any(|file| file.path == path) {
                 list.push(bind(path, path, &["rbind", "nosuid", "nodev", "noexec", "ro"], None));
             }
         }

@@ -7,11 +7,9 @@ use jobc_schema::target::{OpenpaiRole, OpenpaiTarget};
 use serde_json::{Map, Value, json};
 
 use crate::diagnostic::{Diagnostic, Place, codes};
+use crate::openpai::PLUGINS;
 
-use super::{Lowering, names, storage};
-
-/// The key of `extras` that holds runtime plugins.
-const PLUGINS: &str = "com.microsoft.pai.runtimeplugin";
+use super::{Lowering, storage};
 
 /// Whether the job's tasks start together.
 ///
@@ -33,8 +31,10 @@ fn retries_tasks(job: &JobPlan) -> bool {
 fn needs_peers(job: &JobPlan) -> bool {
     use jobc_schema::plan::{CommandPlan, EnvPlan, FileContent};
     let peers = |reference: &Reference| match reference {
-        Reference::Index {} | Reference::Rank { .. } | Reference::Ports { .. } => false,
-        Reference::Host { index, .. } | Reference::Port { index, .. } => index.is_some(),
+        Reference::Index {} | Reference::Rank { .. } => false,
+        Reference::Host { index, .. } | Reference::Port { index, .. } | Reference::Ports { index, .. } => {
+            index.is_some()
+        }
         Reference::Hosts { .. } => true,
     };
     job.distributed.is_some()
@@ -105,10 +105,10 @@ impl Lowering<'_> {
     /// `hivedScheduler`, where the target chooses a priority or a role's hardware; no field is ever null.
     fn hived(&mut self, settings: &OpenpaiTarget) -> Option<Value> {
         let at = Pointer::ROOT.keys(["extras", "hivedScheduler"]);
-        let mut roles = Map::new();
+        let (mut roles, none) = (Map::new(), OpenpaiRole::default());
         for role in &self.job.roles {
-            let Some(chosen) = settings.roles.get(&role.name) else { continue };
-            let OpenpaiRole { sku_type, sku_num, pinned_cell } = chosen;
+            let chosen = settings.roles.get(&role.name).unwrap_or(&none);
+            let OpenpaiRole { sku_type, sku_num, pinned_cell, affinity_group } = chosen;
             let mut cell = Map::new();
             let mut set = |key: &str, value: Option<Value>| {
                 if let Some(value) = value {
@@ -118,9 +118,12 @@ impl Lowering<'_> {
             set("skuType", sku_type.as_deref().map(Value::from));
             set("skuNum", sku_num.map(Value::from));
             set("pinnedCellId", pinned_cell.as_deref().map(Value::from));
-            if !cell.is_empty() {
-                let called = names::role(&role.name);
-                self.target_origin(&at.keys(["taskRoles", &called]), "roles");
+            set("affinityGroupName", affinity_group.as_deref().map(Value::from));
+            // A priority acts on the roles that are listed, and a server refuses an empty list.
+            if !cell.is_empty() || settings.priority.is_some() {
+                let called = self.names.role(&role.name);
+                let setting = if cell.is_empty() { "priority" } else { "roles" };
+                self.target_origin(&at.keys(["taskRoles", &called]), setting);
                 roles.insert(called, cell.into());
             }
         }
@@ -132,7 +135,6 @@ impl Lowering<'_> {
             out.insert("jobPriorityClass".into(), json!(priority));
             self.target_origin(&at.key("jobPriorityClass"), "priority");
         }
-        // Servers walk over the roles without asking whether there are any.
         out.insert("taskRoles".into(), roles.into());
         Some(out.into())
     }
@@ -157,6 +159,9 @@ impl Lowering<'_> {
                 item.insert("mountPath".into(), path.into());
             }
             item.insert("readOnly".into(), (stored.read_only || !writable).into());
+            if let Some(share) = stored.share {
+                item.insert("share".into(), share.into());
+            }
             items.push(item.into());
         }
         items
@@ -201,7 +206,7 @@ impl Lowering<'_> {
             let Some(Value::Array(roles)) = plugin.get_mut("taskroles") else { continue };
             for role in roles {
                 if let Some(known) = role.as_str().and_then(|name| self.job.role(name)) {
-                    *role = names::role(&known.name).into();
+                    *role = self.names.role(&known.name).into();
                 }
             }
         }

@@ -3,21 +3,20 @@
 use jobc_schema::plan::JobPlan;
 
 use crate::diagnostic::{Diagnostic, Sink, codes};
+use crate::openpai::{Names, short};
 
-/// A role: the server strips all but letters and digits when it makes objects and variables, so nothing else is
-/// written in the first place.
+/// A role in variables and host names: the server strips all but letters and digits, so nothing else is written in
+/// the first place where the job does not come from there.
 pub(super) fn role(name: &str) -> String {
-    name.chars().filter(char::is_ascii_alphanumeric).collect()
+    short(name)
 }
 
 /// A port's label, a variable name of C.
-pub(super) fn label(name: &str) -> String {
-    name.replace('-', "_")
-}
-
-/// A secret, which templates name behind `$secrets.`.
-pub(super) fn secret(name: &str) -> String {
-    name.replace(|c: char| !c.is_ascii_alphanumeric(), "_")
+pub(super) fn label(job: &JobPlan, role: &str, name: &str) -> String {
+    match job.target.settings.openpai.as_ref().filter(|settings| !settings.protocol.is_empty()) {
+        Some(settings) => Names::new(Some(settings)).label(role, name),
+        None => name.replace('-', "_"),
+    }
 }
 
 /// A `dockerimage` prerequisite.
@@ -25,7 +24,7 @@ pub(super) fn image(name: &str) -> String {
     format!("image_{}", name.replace('-', "_"))
 }
 
-/// Refuses roles, and secrets, that have one name on OpenPAI.
+/// Refuses roles that have one name on OpenPAI.
 pub(super) fn check(job: &JobPlan, sink: &mut Sink) {
     let mut seen: std::collections::BTreeMap<String, &str> = std::collections::BTreeMap::new();
     for found in &job.roles {
@@ -42,20 +41,6 @@ pub(super) fn check(job: &JobPlan, sink: &mut Sink) {
             .at_key(&found.at(), "the second")
             .at_key(&jobc_schema::Pointer::ROOT.keys(["roles", first]), "the first")
             .note("OpenPAI keeps only letters and digits of a role's name; rename one of the two"),
-        );
-    }
-    let mut seen: std::collections::BTreeMap<String, &str> = std::collections::BTreeMap::new();
-    for name in job.secrets.keys() {
-        let Some(first) = seen.insert(secret(name), name) else { continue };
-        let at = |name: &str| jobc_schema::Pointer::ROOT.keys(["secrets", name]);
-        sink.push(
-            Diagnostic::error(
-                codes::PAI_SAME_NAME,
-                format!("secrets `{first}` and `{name}` have the same name on OpenPAI: `{}`", secret(name)),
-            )
-            .at_key(&at(name), "the second")
-            .at_key(&at(first), "the first")
-            .note("OpenPAI takes letters, digits and `_`; rename one of the two"),
         );
     }
 }

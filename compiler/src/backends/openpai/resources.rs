@@ -1,11 +1,13 @@
 //! Resources in OpenPAI's units: whole CPUs and MiB, rounded up and told.
 
-use jobc_schema::plan::RolePlan;
+use jobc_schema::job::Compat;
+use jobc_schema::plan::{PortPlan, RolePlan};
 use serde_json::{Map, Value, json};
 
 use crate::diagnostic::{Diagnostic, codes};
 
-use super::{Lowering, names};
+use super::Lowering;
+use crate::openpai::{OWN_PORTS, SHM_MIB};
 
 const MIB: u64 = 1 << 20;
 
@@ -26,18 +28,29 @@ impl Lowering<'_> {
         out.insert("cpu".into(), cpu.unwrap_or(1).into());
         out.insert("memoryMB".into(), memory.unwrap_or(1).into());
         out.insert("gpu".into(), gpus.into());
-        if !role.ports.is_empty() {
-            let ports: Map<String, Value> =
-                role.ports.iter().map(|port| (names::label(&port.label), port.count.into())).collect();
+        // Every task there has a port for ssh and one for HTTP unasked.
+        let given =
+            |port: &&PortPlan| port.auto && port.count == 1 && OWN_PORTS.contains(&port.label.as_str());
+        let ports: Map<String, Value> = role
+            .ports
+            .iter()
+            .filter(|port| !given(port))
+            .map(|port| (self.names.label(&role.name, &port.label), port.count.into()))
+            .collect();
+        if !ports.is_empty() {
             out.insert("ports".into(), ports.into());
         }
-        let part =
-            jobc_schema::Pointer::ROOT.keys(["taskRoles", &names::role(&role.name), "resourcePerInstance"]);
+        let part = jobc_schema::Pointer::ROOT.keys([
+            "taskRoles",
+            &self.names.role(&role.name),
+            "resourcePerInstance",
+        ]);
         self.origin(&part.key("cpu"), &at.key("cpu"));
         self.origin(&part.key("memoryMB"), &at.key("memory"));
         self.origin(&part.key("gpu"), &at.key("gpu"));
-        for port in &role.ports {
-            self.origin(&part.keys(["ports", &names::label(&port.label)]), &at.keys(["ports", &port.label]));
+        for port in role.ports.iter().filter(|port| !given(port)) {
+            let label = self.names.label(&role.name, &port.label);
+            self.origin(&part.keys(["ports", &label]), &at.keys(["ports", &port.label]));
         }
         out.into()
     }
@@ -45,10 +58,16 @@ impl Lowering<'_> {
     /// `extraContainerOptions`, where the job asks for any; OpenPAI's own /dev/shm is 512 MiB.
     pub(super) fn container_options(&mut self, role: &RolePlan) -> Option<Value> {
         let mut out = Map::new();
-        let part =
-            jobc_schema::Pointer::ROOT.keys(["taskRoles", &names::role(&role.name), "extraContainerOptions"]);
+        let part = jobc_schema::Pointer::ROOT.keys([
+            "taskRoles",
+            &self.names.role(&role.name),
+            "extraContainerOptions",
+        ]);
         let at = role.at().key("resources");
-        if let Some(bytes) = role.resources.shm_bytes {
+        // What OpenPAI gives unasked is not asked for: it tells the tasks of what is.
+        let compat = self.job.compat.contains(&Compat::Openpai);
+        let unasked = compat.then_some(SHM_MIB * MIB);
+        if let Some(bytes) = role.resources.shm_bytes.filter(|bytes| Some(*bytes) != unasked) {
             out.insert("shmMB".into(), json!(self.mebibytes(bytes, role, "shm")));
             self.origin(&part.key("shmMB"), &at.key("shm"));
         }

@@ -7,11 +7,11 @@ use serde_json::{Map, Value, json};
 
 use crate::diagnostic::{Diagnostic, codes};
 
-use super::{Lowering, names};
+use super::Lowering;
 
 impl Lowering<'_> {
     pub(super) fn role(&mut self, role: &RolePlan) -> Value {
-        let part = Pointer::ROOT.keys(["taskRoles", &names::role(&role.name)]);
+        let part = Pointer::ROOT.keys(["taskRoles", &self.names.role(&role.name)]);
         let at = role.at();
         self.origin(&part, &at);
         let mut out = Map::new();
@@ -22,16 +22,20 @@ impl Lowering<'_> {
         let retries = if role.retry.scope == RetryScope::Task { role.retry.max } else { 0 };
         out.insert("taskRetryCount".into(), retries.into());
         self.origin(&part.key("taskRetryCount"), &at.key("retry"));
-        out.insert("dockerImage".into(), names::image(&role.image).into());
+        out.insert("dockerImage".into(), self.image_name(&role.image).into());
         self.origin(&part.key("dockerImage"), &at.key("image"));
         if let Some(options) = self.container_options(role) {
             out.insert("extraContainerOptions".into(), options);
         }
         out.insert("resourcePerInstance".into(), self.resources(role));
         self.ports(role);
-        out.insert("commands".into(), json!([self.script(role)]));
+        let commands = match self.kept.commands(&self.names.role(&role.name)) {
+            Some(kept) => kept,
+            None => json!([self.script(role)]),
+        };
+        out.insert("commands".into(), commands);
         self.origin(&part.key("commands"), &at.key("run"));
-        out.into()
+        self.kept.finish_role(&self.names.role(&role.name), out).into()
     }
 
     /// Both thresholds, always: OpenPAI's own default ends the job as soon as one role has succeeded.

@@ -4,10 +4,12 @@
 
 use std::fmt::Write as _;
 
+use jobc_schema::job::Compat;
 use jobc_schema::plan::{CommandPlan, EnvPlan, FileContent, FilePlan, Launch, PortPlan, RolePlan, Text};
 
 use super::shell::{self, ALIASES, HOSTS, Hosts, INDEX, is_verbatim, literal, word};
 use super::{Lowering, storage};
+use crate::openpai::Section;
 
 /// The provided file with the whole picture; the others are host files.
 const JOB_FILE: &str = "/etc/jobc/job.json";
@@ -18,26 +20,39 @@ const IDLE: &str = "trap 'exit 0' TERM INT\n  while :; do sleep 3600 & wait $!; 
 impl Lowering<'_> {
     /// The script of a role.
     pub(super) fn script(&mut self, role: &RolePlan) -> String {
+        let compat = self.job.compat.contains(&Compat::Openpai);
         let mut out = String::new();
-        self.environment(role, &mut out);
+        self.part(Section::Provided { compat }, &mut out, |all, out| {
+            all.provide(role, true, out);
+        });
+        self.part(Section::Framework, &mut out, |all, out| all.provide(role, false, out));
+        self.part(Section::Env, &mut out, |all, out| all.environment(role, out));
         let links = storage::links(self.job, role);
-        for link in &links {
-            let _ = writeln!(out, "{link}");
-        }
-        for file in role.provided_files.iter().chain(&role.files) {
-            self.file(role, file, &mut out);
-        }
+        self.part(Section::Framework, &mut out, |_, out| {
+            for link in &links {
+                let _ = writeln!(out, "{link}");
+            }
+        });
+        self.part(Section::Files, &mut out, |all, out| {
+            for file in &role.files {
+                all.file(role, file, out);
+            }
+        });
         if let Some(workdir) = &role.workdir {
-            let _ = writeln!(out, "cd {}", literal(workdir));
+            let _ = writeln!(out, "{}\ncd {}", Section::Workdir.mark(), literal(workdir));
         }
         match role.launch {
             Launch::All => self.command(role, &mut out),
             Launch::First => {
-                let _ = writeln!(out, "if [ \"${INDEX}\" != 0 ]; then\n  {IDLE}\nfi");
+                let _ = writeln!(
+                    out,
+                    "{}\nif [ \"${INDEX}\" != 0 ]; then\n  {IDLE}\nfi",
+                    Section::Framework.mark()
+                );
                 self.command(role, &mut out);
             }
             Launch::None => {
-                let _ = writeln!(out, "{}", IDLE.replace("\n  ", "\n"));
+                let _ = writeln!(out, "{}\n{}", Section::Framework.mark(), IDLE.replace("\n  ", "\n"));
             }
         }
         // Only what the script calls is defined.
@@ -46,15 +61,38 @@ impl Lowering<'_> {
         format!("{hosts}{aliases}{out}")
     }
 
-    /// `export` lines: what jobc provides, then what the user set, which wins.
-    fn environment(&mut self, role: &RolePlan, out: &mut String) {
+    /// Writes a part under its mark, where there is anything in it.
+    fn part(&mut self, section: Section, out: &mut String, write: impl FnOnce(&mut Self, &mut String)) {
+        let mut text = String::new();
+        write(self, &mut text);
+        if !text.is_empty() {
+            let _ = write!(out, "{}\n{text}", section.mark());
+        }
+    }
+
+    /// What jobc provides: `usual` is what every process is told, the rest is for a framework.
+    fn provide(&mut self, role: &RolePlan, usual: bool, out: &mut String) {
         // The server sets its own PAI_* variables, which `compat: [openpai]` only imitates elsewhere, and its ssh
         // plugin writes the ports into ~/.ssh/config, where Open MPI's own `-p` would overrule them.
         let left_out = |name: &str| name.starts_with("PAI_") || name == "OMPI_MCA_plm_rsh_args";
-        let provided = role.provided_env.iter().filter(|(name, _)| !left_out(name));
-        for (name, value) in provided.filter(|(name, _)| !role.env.contains_key(*name)) {
-            export(name, &self.provided(role, name, value), out);
+        let is_usual = |name: &str| {
+            ["JOBC_JOB", "JOBC_ROLE", "JOBC_INDEX", "JOBC_INSTANCES"].contains(&name)
+                || ["JOBC_PORT_", "JOBC_HOSTS_", "JOBC_ENDPOINTS_"]
+                    .iter()
+                    .any(|start| name.starts_with(start))
+        };
+        for (name, value) in &role.provided_env {
+            if !left_out(name) && !role.env.contains_key(name) && is_usual(name) == usual {
+                export(name, &self.provided(role, name, value), out);
+            }
         }
+        for file in role.provided_files.iter().filter(|file| (file.path == JOB_FILE) == usual) {
+            self.file(role, file, out);
+        }
+    }
+
+    /// `export` lines for what the user set.
+    fn environment(&mut self, role: &RolePlan, out: &mut String) {
         for (name, value) in &role.env {
             match value {
                 EnvPlan::Text(text) => {
@@ -78,7 +116,10 @@ impl Lowering<'_> {
             name.strip_prefix("JOBC_PORT_") == Some(&port.label.to_ascii_uppercase().replace('-', "_"))
         };
         match role.ports.iter().find(own) {
-            Some(port) => format!("\"$PAI_CONTAINER_HOST_{}_PORT_LIST\"", super::names::label(&port.label)),
+            Some(port) => format!(
+                "\"$PAI_CONTAINER_HOST_{}_PORT_LIST\"",
+                super::names::label(self.job, &role.name, &port.label)
+            ),
             None => word(self.job, role, value, Hosts::Addresses),
         }
     }
@@ -128,18 +169,25 @@ impl Lowering<'_> {
         match &role.command {
             CommandPlan::Argv { argv, setup } => {
                 if let Some(setup) = setup {
+                    let _ = writeln!(out, "{}", Section::Setup.mark());
                     self.inline(role, setup, out);
                 }
+                let _ = writeln!(out, "{}", Section::Run { chomped: false }.mark());
                 let _ = writeln!(out, "exec {}{}", limit.unwrap_or_default(), words(argv).join(" "));
             }
             CommandPlan::Script { shell, setup, script } => {
                 let own = shell.iter().map(String::as_str).eq(["bash", "-euo", "pipefail", "-c"]);
                 if own && limit.is_none() {
-                    for text in setup.iter().chain([script]) {
-                        self.inline(role, text, out);
+                    if let Some(setup) = setup {
+                        let _ = writeln!(out, "{}", Section::Setup.mark());
+                        self.inline(role, setup, out);
                     }
+                    let chomped = script.as_literal().is_some_and(|script| !script.ends_with('\n'));
+                    let _ = writeln!(out, "{}", Section::Run { chomped }.mark());
+                    self.inline(role, script, out);
                     return;
                 }
+                let _ = writeln!(out, "{}", Section::Run { chomped: false }.mark());
                 let mut whole = setup.clone().unwrap_or_default();
                 if setup.is_some() {
                     whole.push_str("\n");

@@ -98,7 +98,7 @@ fn hole(job: &JobPlan, role: &RolePlan, reference: &Reference, hosts: Hosts) -> 
             (Hosts::Addresses, None) => "\"$PAI_CURRENT_CONTAINER_IP\"".to_owned(),
         },
         Reference::Port { role: of, label, index } => {
-            let called = names::label(label);
+            let called = names::label(job, of, label);
             let variable = match index {
                 Some(index) => format!("PAI_PORT_LIST_{}_{index}_{called}", names::role(of)),
                 None => format!("PAI_CONTAINER_HOST_{called}_PORT_LIST"),
@@ -107,8 +107,12 @@ fn hole(job: &JobPlan, role: &RolePlan, reference: &Reference, hosts: Hosts) -> 
             // Several ports are a list, of which a hole means the first.
             if count > 1 { format!("\"${{{variable}%%,*}}\"") } else { format!("\"${variable}\"") }
         }
-        Reference::Ports { label, .. } => {
-            format!("\"$PAI_CONTAINER_HOST_{}_PORT_LIST\"", names::label(label))
+        Reference::Ports { role: of, label, index, .. } => {
+            let called = names::label(job, of, label);
+            match index {
+                Some(index) => format!("\"$PAI_PORT_LIST_{}_{index}_{called}\"", names::role(of)),
+                None => format!("\"$PAI_CONTAINER_HOST_{called}_PORT_LIST\""),
+            }
         }
         Reference::Hosts { role: of, label, before, after, separator } => {
             let count = job.role(of).map_or(0, |role| role.instances);
@@ -117,7 +121,9 @@ fn hole(job: &JobPlan, role: &RolePlan, reference: &Reference, hosts: Hosts) -> 
             let call = match hosts {
                 Hosts::Aliases => format!("jobc_aliases {called} {count} {before} {after_word} {separator}"),
                 Hosts::Addresses => {
-                    let label = literal(&label.as_deref().map(names::label).unwrap_or_default());
+                    let label = literal(
+                        &label.as_deref().map(|label| names::label(job, of, label)).unwrap_or_default(),
+                    );
                     format!("jobc_hosts {called} {count} {label} {before} {after_word} {separator}")
                 }
             };

@@ -140,9 +140,12 @@ pub(super) fn support(capability: Capability, job: &JobPlan) -> Support {
     }
 }
 
-/// Whether every role retries the whole job as often.
+/// Whether every role retries the whole job as often; in a job from OpenPAI those that retry single tasks do so, too.
 fn same_job_retries(job: &JobPlan) -> bool {
-    let mut counts = job.roles.iter().map(|role| match role.retry.scope {
+    let settings = job.target.settings.openpai.as_ref();
+    let both = settings.is_some_and(|settings| settings.protocol.contains_key("jobRetryCount"));
+    let tasks = |role: &&RolePlan| both && role.retry.scope == RetryScope::Task && role.retry.max > 0;
+    let mut counts = job.roles.iter().filter(|role| !tasks(role)).map(|role| match role.retry.scope {
         RetryScope::Job => role.retry.max,
         RetryScope::Task | RetryScope::Role => 0,
     });

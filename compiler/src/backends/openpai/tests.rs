@@ -304,7 +304,7 @@ fn what_only_the_backend_sees() {
             role("psserver", &json!({"mounts": [{"volume": "out", "path": "/output", "writable": true}]})),
         ],
         &json!({
-            "secrets": {"a-b": {"env": "A"}, "a_b": {"env": "B"}},
+            "secrets": {"a-b": {"env": "A"}},
             "volumes": {"out": {"kind": "output", "source": {"kind": "target"}, "secret": "a-b"}},
             "target": {"settings": {"openpai": {
                 "storages": [{"name": "shared", "provides": "out", "read_only": true}],

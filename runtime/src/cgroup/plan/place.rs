@@ -13,6 +13,7 @@ use rustix::io::Errno;
 use super::super::limit::{GO_ON, Limit};
 use super::super::path::GroupPath;
 use super::super::{Controller, Unified};
+use super::below;
 use crate::error::{Error, Kind};
 
 /// The group to make a group in, relative to the mount, and the names below it.
@@ -85,12 +86,12 @@ impl fmt::Display for Refusal {
 /// The place in a hierarchy of version 1.
 pub(super) fn in_hierarchy(mount: &Path, own: Option<&Path>, path: &GroupPath) -> Result<Place, Refusal> {
     let start = if path.absolute { Path::new("") } else { own.ok_or(Refusal::OutOfSight)? };
-    if may_make(&mount.join(start), &path.names) {
+    if may_make(&below(mount, start), &path.names) {
         return Ok((start.to_owned(), path.names.clone()));
     }
     let own = own.ok_or(Refusal::OutOfSight)?;
-    let given = own.ancestors().find(|group| writable(&mount.join(group)));
-    let base = given.ok_or_else(|| Refusal::NotGiven { own: mount.join(own) })?;
+    let given = own.ancestors().find(|group| writable(&below(mount, group)));
+    let base = given.ok_or_else(|| Refusal::NotGiven { own: below(mount, own) })?;
     Ok((base.to_owned(), path.names.clone()))
 }
 
@@ -103,13 +104,13 @@ pub(super) fn in_tree(unified: &Unified, path: &GroupPath, needed: &[Controller]
     let mount = &unified.mount;
     let start =
         if path.absolute { Path::new("") } else { unified.own.as_deref().ok_or(Refusal::OutOfSight)? };
-    if may_make(&mount.join(start), &path.names) && may_move(unified, &start.join(path.relative())) {
+    if may_make(&below(mount, start), &path.names) && may_move(unified, &start.join(path.relative())) {
         return Ok((start.to_owned(), path.names.clone()));
     }
     let own = unified.own.as_deref().ok_or(Refusal::OutOfSight)?;
     let mut nearest = None;
     for group in own.ancestors() {
-        let folder = mount.join(group);
+        let folder = below(mount, group);
         if !writable(&folder) || !writable(&folder.join("cgroup.procs")) {
             continue;
         }
@@ -118,7 +119,7 @@ pub(super) fn in_tree(unified: &Unified, path: &GroupPath, needed: &[Controller]
             Err(refusal) => nearest = nearest.or(Some(refusal)),
         }
     }
-    Err(nearest.unwrap_or_else(|| Refusal::NotGiven { own: mount.join(own) }))
+    Err(nearest.unwrap_or_else(|| Refusal::NotGiven { own: below(mount, own) }))
 }
 
 /// Whether groups below `folder` can have the controllers.
@@ -150,7 +151,7 @@ fn may_move(unified: &Unified, to: &Path) -> bool {
     let Some(own) = &unified.own else { return true };
     let common: PathBuf =
         own.components().zip(to.components()).take_while(|(a, b)| a == b).map(|(a, _)| a).collect();
-    writable(&unified.mount.join(common).join("cgroup.procs"))
+    writable(&below(&unified.mount, &common).join("cgroup.procs"))
 }
 
 /// Whether this process may make a group of those names: whether it may write to the deepest folder that is there.

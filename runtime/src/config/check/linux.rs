@@ -9,6 +9,7 @@ use super::Findings;
 use super::process::has;
 use crate::config::mount_options::Propagation;
 use crate::config::{escaped, scheduling, sysctl};
+use crate::error::{Error, Kind};
 use crate::id_map::{self, IdMaps};
 use crate::namespaces::Namespace;
 
@@ -34,16 +35,8 @@ pub(super) fn check(spec: &Spec, findings: &mut Findings) {
         node(device, &place, findings);
     }
     rules(linux, findings);
-    if let Some(word) = linux.rootfs_propagation().as_deref().filter(|word| !word.is_empty())
-        && Propagation::of(word).is_none()
-    {
-        let message = format!("`{word}` is not a propagation");
-        findings.wrong(
-            "/linux/rootfsPropagation",
-            message,
-            "write `private`, `slave`, `shared` or `unbindable`",
-        );
-    }
+    amounts(linux, findings);
+    propagation(linux, findings);
     for (place, list) in [("maskedPaths", linux.masked_paths()), ("readonlyPaths", linux.readonly_paths())] {
         for (index, path) in list.iter().flatten().enumerate() {
             findings.inside(format!("/linux/{place}/{index}"), Path::new(path));
@@ -209,5 +202,46 @@ fn rules(linux: &Linux, findings: &mut Findings) {
                 findings.wrong(format!("{place}/{field}"), "not a device number", "leave it out for all");
             }
         }
+    }
+}
+
+/// Limits below -1, which is the one number that stands for no limit.
+fn amounts(linux: &Linux, findings: &mut Findings) {
+    let Some(resources) = linux.resources() else { return };
+    let memory = resources.memory().as_ref();
+    let asked = [
+        ("memory/limit", memory.and_then(oci_spec::runtime::LinuxMemory::limit)),
+        ("memory/reservation", memory.and_then(oci_spec::runtime::LinuxMemory::reservation)),
+        ("memory/swap", memory.and_then(oci_spec::runtime::LinuxMemory::swap)),
+        ("cpu/quota", resources.cpu().as_ref().and_then(oci_spec::runtime::LinuxCpu::quota)),
+        ("pids/limit", resources.pids().as_ref().map(oci_spec::runtime::LinuxPids::limit)),
+    ];
+    for (place, amount) in asked {
+        if let Some(amount) = amount.filter(|amount| *amount < -1) {
+            let message = format!("`{amount}` is no limit");
+            findings.wrong(
+                format!("/linux/resources/{place}"),
+                message,
+                "write a number from 0 on, or -1 for no limit",
+            );
+        }
+    }
+}
+
+fn propagation(linux: &Linux, findings: &mut Findings) {
+    let Some(word) = linux.rootfs_propagation().as_deref().filter(|word| !word.is_empty()) else { return };
+    let place = "/linux/rootfsPropagation";
+    match Propagation::of(word).map(|propagation| propagation.flag) {
+        Some(linux_raw_sys::general::MS_SHARED) => findings.0.push(
+            Error::new(Kind::Unsupported, "mounts made in the container are never shown to the machine")
+                .at(place)
+                .help("write `slave`: the machine's new mounts are seen in the container"),
+        ),
+        Some(_) => {}
+        None => findings.wrong(
+            place,
+            format!("`{word}` is not a propagation"),
+            "write `private`, `slave` or `unbindable`",
+        ),
     }
 }

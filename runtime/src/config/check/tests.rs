@@ -172,6 +172,10 @@ fn the_rest_of_linux() {
         json!({"linux": {"rootfsPropagation": "rslave"}}),
         json!({"linux": {"rootfsPropagation": ""}}),
         json!({"linux": {"rootfsPropagation": "ro"}}),
+        json!({"linux": {"rootfsPropagation": "rshared"}}),
+        json!({"linux": {"resources": {
+            "memory": {"limit": -7, "reservation": -2, "swap": -1}, "cpu": {"quota": -3}, "pids": {"limit": -4}
+        }}}),
         json!({"linux": {"maskedPaths": ["/proc/kcore", "proc/keys"], "readonlyPaths": ["", "/a\u{0}"]}}),
         json!({"linux": {"cgroupsPath": "/jobc/../../evil"}}),
         json!({"linux": {"cgroupsPath": "system.slice:jobc:one"}}),

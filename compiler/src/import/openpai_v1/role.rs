@@ -1,12 +1,14 @@
 //! One task role: its resources, ports, thresholds and command.
 
+use serde_json::{Map, Value as Json};
+
 use crate::diagnostic::{Diagnostic, Sink, codes};
 use crate::document::{Entry, Node, Value};
+use crate::openpai::{LONGEST_LABEL, LONGEST_ROLE, converted};
 use crate::source::Span;
 
 use super::super::fields::{Fields, describe, wrong};
-use super::super::names::converted;
-use super::build::{entry, map, number, string};
+use super::super::nodes::{entry, map, number, string};
 
 /// The fields of a task role that are understood.
 const KNOWN: &[&str] = &[
@@ -22,13 +24,16 @@ const KNOWN: &[&str] = &[
     "minSucceededTaskCount",
 ];
 
-/// The longest role name of ours.
-const LONGEST_NAME: usize = 32;
-/// The longest port label of ours.
-const LONGEST_LABEL: usize = 15;
+/// What the job says for all its roles.
+pub(super) struct Shared<'a> {
+    /// `gpuType`: the field and the model.
+    pub(super) gpu_type: Option<(&'a Entry, &'a str)>,
+    /// What runs before each command.
+    pub(super) setup: &'a str,
+}
 
 /// Turns a task role into a role of ours under its name: its own, else `task<index>`.
-pub(super) fn import(index: usize, item: &Node, sink: &mut Sink) -> Option<Entry> {
+pub(super) fn import(index: usize, item: &Node, shared: &Shared<'_>, sink: &mut Sink) -> Option<Entry> {
     let Some(first) = item.entries().first() else {
         let message =
             format!("item {} of `taskRoles` must be a map of fields, not {}", index + 1, describe(item));
@@ -45,10 +50,27 @@ pub(super) fn import(index: usize, item: &Node, sink: &mut Sink) -> Option<Entry
     if let Some((field, _)) = role.number("taskNumber", 1, sink) {
         entries.push(entry("instances", field.key_span, field.value.clone()));
     }
-    entries.push(entry("resources", first.key_span, map(item.span, resources(&role, item.span, sink))));
+    entries.push(entry(
+        "resources",
+        first.key_span,
+        map(item.span, resources(&role, item.span, shared, sink)),
+    ));
     if let Some(field) = role.required("command", sink) {
         match role.text("command", sink) {
-            Some(_) => entries.push(entry("run", field.key_span, field.value.clone())),
+            Some((_, command)) => {
+                let mut setup = shared.setup.to_owned();
+                if command.contains("PAI_WORK_DIR") {
+                    setup.push_str("export PAI_WORK_DIR=\"$PWD\"\n");
+                }
+                if setup.matches('\n').count() == 1 {
+                    setup.pop();
+                }
+                if !setup.is_empty() {
+                    entries.push(entry("setup", field.key_span, string(field.value.span, setup)));
+                }
+                let command = command.replace("${{", "${{ '${{' }}");
+                entries.push(entry("run", field.key_span, string(field.value.span, command)));
+            }
             None if field.value.as_str().is_some() => wrong(field, "a command", sink),
             None => {}
         }
@@ -61,7 +83,7 @@ fn name(index: usize, role: &Fields<'_>, sink: &mut Sink) -> Option<(String, Spa
     let Some((field, text)) = role.text("name", sink) else {
         return Some((format!("task{index}"), role.place));
     };
-    let Some(ours) = converted(text, LONGEST_NAME, true) else {
+    let Some(ours) = converted(text, LONGEST_ROLE, true) else {
         wrong(field, "a name with at least one letter or digit of ASCII", sink);
         return None;
     };
@@ -75,7 +97,7 @@ fn name(index: usize, role: &Fields<'_>, sink: &mut Sink) -> Option<(String, Spa
     Some((ours, field.value.span))
 }
 
-fn resources(role: &Fields<'_>, span: Span, sink: &mut Sink) -> Vec<Entry> {
+fn resources(role: &Fields<'_>, span: Span, shared: &Shared<'_>, sink: &mut Sink) -> Vec<Entry> {
     let mut entries = vec![];
     if let Some((field, _)) = role.number("cpuNumber", 1, sink) {
         entries.push(entry("cpu", field.key_span, field.value.clone()));
@@ -87,7 +109,19 @@ fn resources(role: &Fields<'_>, span: Span, sink: &mut Sink) -> Vec<Entry> {
         }
     }
     match role.number("gpuNumber", 0, sink) {
-        Some((field, _)) => entries.push(entry("gpu", field.key_span, field.value.clone())),
+        Some((field, count)) => {
+            let gpu = match shared.gpu_type.filter(|_| count > 0) {
+                Some((kind, model)) => map(
+                    field.value.span,
+                    vec![
+                        entry("count", field.key_span, field.value.clone()),
+                        entry("model", kind.key_span, string(kind.value.span, model)),
+                    ],
+                ),
+                None => field.value.clone(),
+            };
+            entries.push(entry("gpu", field.key_span, gpu));
+        }
         // OpenPAI's default is none, and there none means that none is seen.
         None => entries.push(entry("gpu", role.place, number(span, 0))),
     }
@@ -151,6 +185,25 @@ fn label(field: &Entry, port: &Fields<'_>, sink: &mut Sink) -> Option<(String, S
         sink.push(Diagnostic::info(codes::OPENPAI_RENAMED, message).at_span(field.value.span, "").note(why));
     }
     Some((ours, field.value.span))
+}
+
+/// Whether a role of ours that was made here has GPUs.
+pub(super) fn has_gpu(role: &Entry) -> bool {
+    let gpu = role.value.get("resources").and_then(|resources| resources.get("gpu"));
+    gpu.is_some_and(|gpu| !gpu.entries().is_empty())
+}
+
+/// The labels of a task role's ports that do not come back from ours, with how many ports each has.
+pub(super) fn labels(role: &Node) -> Map<String, Json> {
+    let ports = role.get("portList").map(Node::items).unwrap_or_default();
+    let label = |port: &Node| {
+        let label = port.get("label")?.as_str()?;
+        let ours = converted(label, LONGEST_LABEL, true)?;
+        let fits = label.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        let count = port.get("portNumber").map_or(Json::from(1), Node::to_json);
+        (fits && ours.replace('-', "_") != label).then(|| (label.to_owned(), count))
+    };
+    ports.iter().filter_map(label).collect()
 }
 
 /// The thresholds; null switches one off.

@@ -1,5 +1,7 @@
 //! Nodes of ours that stand where somebody else's text stands.
 
+use serde_json::Value as Json;
+
 use crate::document::{Entry, Node, Value};
 use crate::source::Span;
 
@@ -26,4 +28,19 @@ pub(super) fn string(span: Span, text: impl Into<String>) -> Node {
 /// A whole number.
 pub(super) fn number(span: Span, number: u64) -> Node {
     Node { span, value: Value::Number { number: number.into(), text: number.to_string() } }
+}
+
+/// Plain JSON, all of it at one place.
+pub(super) fn json(span: Span, value: &Json) -> Node {
+    let value = match value {
+        Json::Null => Value::Null,
+        Json::Bool(value) => Value::Bool(*value),
+        Json::Number(number) => Value::Number { number: number.clone(), text: number.to_string() },
+        Json::String(text) => Value::String(text.clone()),
+        Json::Array(items) => Value::Sequence(items.iter().map(|item| json(span, item)).collect()),
+        Json::Object(fields) => {
+            Value::Mapping(fields.iter().map(|(key, value)| entry(key, span, json(span, value))).collect())
+        }
+    };
+    Node { span, value }
 }

@@ -1,0 +1,46 @@
+//! `jobc import`: a job of OpenPAI's as a job file.
+
+use std::fs;
+
+use jobc_compiler::diagnostic::Sink;
+use jobc_compiler::rewrite::{Rewritten, rewrite};
+use jobc_compiler::source::Sources;
+
+use crate::args::{Args, ImportArgs};
+use crate::input::{read_one, reason};
+use crate::{Outcome, report, terminal};
+
+pub(crate) fn run(import: &ImportArgs, args: &Args) -> Outcome {
+    let source = match read_one(&import.job) {
+        Ok(source) => source,
+        Err(why) => return super::unusable(&why),
+    };
+    let mut sources = Sources::new();
+    let id = sources.add(source);
+    let mut sink = Sink::new();
+    let schema = format!("{}job.v1.schema.json", super::PUBLISHED);
+    let rewritten = rewrite(&mut sources, id, &schema, &mut sink);
+    let outcome = report::findings(&sources, sink, args, import.output.is_none());
+    let text = match rewritten {
+        Rewritten::Job(text) => text,
+        Rewritten::Refused => return outcome,
+        Rewritten::Own => {
+            terminal::eprint(&format!("jobc: `{}` is a job file of jobc's already\n", import.job));
+            return Outcome::WrongUse;
+        }
+    };
+    let Some(path) = &import.output else {
+        terminal::print(&text);
+        return outcome;
+    };
+    if path.exists() && !import.force {
+        terminal::eprint(&format!("jobc: `{path}` would be replaced; `--force` does it\n"));
+        return Outcome::WrongUse;
+    }
+    if let Err(error) = fs::write(path, text) {
+        terminal::eprint(&format!("jobc: cannot write `{path}`: {}\n", reason(&error)));
+        return Outcome::Fault;
+    }
+    terminal::eprint(&format!("wrote {path}; next: jobc build {path}\n"));
+    outcome
+}

@@ -1,0 +1,213 @@
+//! The pool of named things that task roles pick from: images, data, outputs, scripts.
+
+use crate::diagnostic::{Diagnostic, Place, Safety, Sink, codes};
+use crate::document::{Entry, Node};
+use crate::import::fields::{Fields, wrong};
+use crate::suggest;
+
+/// The four kinds.
+const KINDS: [&str; 4] = ["dockerimage", "data", "output", "script"];
+/// What every prerequisite may have.
+const COMMON: [&str; 6] = ["protocolVersion", "name", "type", "version", "contributor", "description"];
+/// The plugin whose `callbacks` are commands around those of the role.
+pub(super) const CMD: &str = "com.microsoft.pai.runtimeplugin.cmd";
+/// When commands of a callback run.
+const EVENTS: [&str; 2] = ["taskStarts", "taskSucceeds"];
+
+/// One prerequisite.
+pub(super) struct Prerequisite<'a> {
+    pub(super) name: &'a str,
+    pub(super) kind: &'static str,
+    pub(super) node: &'a Node,
+    /// Other prerequisites that it brings with it.
+    pub(super) require: Vec<(&'a Node, &'a str)>,
+}
+
+/// Commands of a prerequisite that run around those of the role.
+pub(super) struct Callback<'a> {
+    /// Whether they run before; else after success.
+    pub(super) before: bool,
+    pub(super) commands: Vec<(&'a Node, &'a str)>,
+}
+
+/// All of a job.
+pub(super) struct Pool<'a>(Vec<Prerequisite<'a>>);
+
+impl<'a> Pool<'a> {
+    /// Reads `prerequisites`.
+    pub(super) fn read(root: &Fields<'a>, sink: &mut Sink) -> Self {
+        let mut pool = Self(Vec::new());
+        if let Some(entry) = root.entry("prerequisites").filter(|entry| entry.value.items().is_empty()) {
+            wrong(entry, "a list of at least one prerequisite", sink);
+        }
+        for item in root.list("prerequisites", "a list of prerequisites", sink) {
+            let Some(fields) = Fields::of_item(item, "prerequisites", sink) else { continue };
+            let Some(found) = read_one(item, &fields, sink) else { continue };
+            if let Some(first) = pool.0.iter().find(|p| p.kind == found.kind && p.name == found.name) {
+                let at = |node: &Node| node.get("name").map_or(node.span, |name| name.span);
+                let message =
+                    format!("two prerequisites of type `{}` are named `{}`", found.kind, found.name);
+                sink.push(
+                    Diagnostic::error(codes::OPENPAI_SAME_NAME, message)
+                        .at_span(at(item), "the second")
+                        .at_span(at(first.node), "the first")
+                        .note("OpenPAI refuses the job; rename one, or take it out"),
+                );
+                continue;
+            }
+            pool.0.push(found);
+        }
+        for prerequisite in &pool.0 {
+            for (node, name) in &prerequisite.require {
+                if !pool.0.iter().any(|p| p.name == *name) {
+                    let message =
+                        format!("`{}` requires `{name}`, which is no prerequisite", prerequisite.name);
+                    sink.push(pool.unknown(message, node, name, |_| true));
+                }
+            }
+        }
+        pool
+    }
+
+    /// The prerequisite of a kind that a field of a role names; reports a name that is not there.
+    pub(super) fn named(&self, field: &Entry, kind: &str, sink: &mut Sink) -> Option<&Prerequisite<'a>> {
+        let Some(name) = field.value.as_str() else {
+            wrong(field, format!("the name of a prerequisite of type `{kind}`"), sink);
+            return None;
+        };
+        let found = self.find(kind, name);
+        if found.is_none() {
+            let message = format!("there is no prerequisite `{name}` of type `{kind}`");
+            sink.push(self.unknown(message, &field.value, name, |p| p.kind == kind));
+        }
+        found
+    }
+
+    /// The prerequisite of that kind and name.
+    pub(super) fn find(&self, kind: &str, name: &str) -> Option<&Prerequisite<'a>> {
+        self.0.iter().find(|p| p.kind == kind && p.name == name)
+    }
+
+    /// What a role's list of prerequisites brings, each behind what it requires, once.
+    pub(super) fn brought(&self, names: &[(&'a Node, &'a str)], sink: &mut Sink) -> Vec<&Prerequisite<'a>> {
+        let mut brought = Vec::new();
+        let mut seen = Vec::new();
+        for (node, name) in names {
+            if self.0.iter().any(|p| p.name == *name) {
+                self.bring(name, &mut seen, &mut brought);
+            } else {
+                let message = format!("there is no prerequisite `{name}`");
+                sink.push(self.unknown(message, node, name, |_| true));
+            }
+        }
+        brought
+    }
+
+    fn bring<'p>(&'p self, name: &str, seen: &mut Vec<String>, brought: &mut Vec<&'p Prerequisite<'a>>) {
+        if seen.iter().any(|known| known == name) {
+            return;
+        }
+        seen.push(name.to_owned());
+        for prerequisite in self.0.iter().filter(|p| p.name == name) {
+            for (_, required) in &prerequisite.require {
+                self.bring(required, seen, brought);
+            }
+            brought.push(prerequisite);
+        }
+    }
+
+    fn unknown(
+        &self,
+        message: String,
+        node: &Node,
+        name: &str,
+        fits: impl Fn(&Prerequisite<'a>) -> bool,
+    ) -> Diagnostic {
+        let names = || self.0.iter().filter(|p| fits(p)).map(|p| p.name);
+        let mut diagnostic = Diagnostic::error(codes::OPENPAI_REFERENCE, message).at_span(node.span, "");
+        if let Some(near) = suggest::nearest(name, names()) {
+            let at = Place::Span(node.span);
+            diagnostic = diagnostic.fix(format!("write `{near}`"), at, near, Safety::Unsafe);
+        }
+        if names().next().is_some() {
+            diagnostic = diagnostic.note(format!("there are {}", suggest::list(names())));
+        }
+        diagnostic
+    }
+}
+
+fn read_one<'a>(node: &'a Node, fields: &Fields<'a>, sink: &mut Sink) -> Option<Prerequisite<'a>> {
+    let (field, kind) = fields.required("type", sink).and_then(|_| fields.text("type", sink))?;
+    let Some(kind) = KINDS.into_iter().find(|known| *known == kind) else {
+        let hint = suggest::nearest(kind, KINDS).map(|near| format!("; did you mean `{near}`?"));
+        let message = format!("`{kind}` is no type of prerequisite{}", hint.unwrap_or_default());
+        sink.push(
+            Diagnostic::error(codes::OPENPAI_VALUE, message)
+                .at_span(field.value.span, "")
+                .note("the types are `dockerimage`, `data`, `output` and `script`"),
+        );
+        return None;
+    };
+    let (_, name) = fields.required("name", sink).and_then(|_| fields.text("name", sink))?;
+    for key in ["contributor", "description"] {
+        if let Some(entry) = fields.entry(key).filter(|entry| entry.value.as_str().is_none()) {
+            wrong(entry, "a string", sink);
+        }
+    }
+    let plugin = fields.text("plugin", sink);
+    match kind {
+        "dockerimage" => {
+            let known: Vec<&str> = COMMON.iter().chain(&["auth", "uri"]).copied().collect();
+            fields.refuse_others(&known, sink);
+            fields.required("uri", sink);
+            if fields.entry("uri").is_some() && fields.text("uri", sink).is_none() {
+                fields
+                    .entry("uri")
+                    .filter(|e| e.value.as_str().is_some())
+                    .inspect(|e| wrong(e, "the name of an image", sink));
+            }
+        }
+        "data" => {
+            if fields.entry("uri").is_some() || plugin.is_none() {
+                fields.required("uri", sink);
+                fields.texts("uri", sink);
+            }
+        }
+        _ => {
+            if fields.entry("uri").is_some() || plugin.is_none() {
+                fields.required("uri", sink);
+                fields.text("uri", sink);
+            }
+        }
+    }
+    let require = if fields.entry("require").is_some() { fields.texts("require", sink) } else { vec![] };
+    Some(Prerequisite { name, kind, node, require })
+}
+
+impl<'a> Prerequisite<'a> {
+    /// The commands it runs around those of the role; none where it is no plugin for that.
+    pub(super) fn callbacks(&self, sink: &mut Sink) -> Vec<Callback<'a>> {
+        if self.node.get("plugin").and_then(Node::as_str) != Some(CMD) {
+            return vec![];
+        }
+        let fields =
+            Fields { node: self.node, place: self.node.span, within: format!(" in `{}`", self.name) };
+        let mut callbacks = Vec::new();
+        for item in fields.list("callbacks", "a list of callbacks", sink) {
+            let Some(callback) = Fields::of_item(item, "callbacks", sink) else { continue };
+            callback.refuse_others(&["event", "commands"], sink);
+            let Some((field, event)) =
+                callback.required("event", sink).and_then(|_| callback.text("event", sink))
+            else {
+                continue;
+            };
+            if !EVENTS.contains(&event) {
+                wrong(field, "`taskStarts` or `taskSucceeds`", sink);
+                continue;
+            }
+            callbacks
+                .push(Callback { before: event == EVENTS[0], commands: callback.texts("commands", sink) });
+        }
+        callbacks
+    }
+}

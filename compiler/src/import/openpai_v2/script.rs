@@ -1,0 +1,103 @@
+//! What a task role runs: its commands between those of the deployment, and what plugins run around them.
+//!
+//! OpenPAI joins the commands by line breaks and runs them in one `bash -o errexit -o nounset -o pipefail`, which is
+//! how `run` is run. Commands of plugins run in a process of their own, so they get parentheses: a `cd` in one does
+//! not move the others.
+
+use super::template::{Filled, Scope};
+use crate::diagnostic::Sink;
+use crate::document::Node;
+use crate::openpai::{Variables, with_variables};
+
+/// Commands of a plugin.
+pub(super) struct Around<'a> {
+    pub(super) before: bool,
+    pub(super) commands: Vec<Text<'a>>,
+    /// Whether a failure of theirs counts for nothing.
+    pub(super) may_fail: bool,
+}
+
+/// A command of the file, or one that stands for what a plugin does.
+pub(super) enum Text<'a> {
+    Written(&'a Node, &'a str),
+    Made(String),
+}
+
+/// What becomes of a role's commands.
+#[derive(Default)]
+pub(super) struct Script {
+    pub(super) setup: Option<String>,
+    pub(super) run: String,
+    pub(super) secrets: Variables,
+}
+
+/// Puts a script together: what plugins run before becomes `setup`, the rest `run`.
+pub(super) fn assemble(
+    commands: &[(&Node, &str)],
+    around: &[Around<'_>],
+    scope: &Scope<'_>,
+    sink: &mut Sink,
+) -> Script {
+    let mut out = Script::default();
+    let mut setup: Vec<String> = Vec::new();
+    let mut run: Vec<String> = Vec::new();
+    for (node, text) in commands {
+        run.push(scope.fill(text, node.span, sink).expression.trim().to_owned());
+    }
+    let (before, after): (Vec<_>, Vec<_>) = around.iter().partition(|part| part.before);
+    for part in before {
+        setup.push(part.script(scope, sink));
+    }
+    // What came first is undone last.
+    for part in after.iter().rev() {
+        run.push(part.script(scope, sink));
+    }
+    let run = with_variables(&run.join("\n"), &mut out.secrets);
+    let setup_text = with_variables(&setup.join("\n"), &mut out.secrets);
+    // The folder a container starts in, which OpenPAI's runtime remembers.
+    let work_dir = "export PAI_WORK_DIR=\"$PWD\"";
+    let setup = if run.contains("PAI_WORK_DIR") || setup_text.contains("PAI_WORK_DIR") {
+        Some(if setup.is_empty() { work_dir.to_owned() } else { format!("{work_dir}\n{setup_text}") })
+    } else {
+        (!setup.is_empty()).then_some(setup_text)
+    };
+    out.setup = setup.map(ended);
+    out.run = ended(run);
+    out
+}
+
+/// Ends several lines with a line break, as a block scalar does.
+fn ended(mut text: String) -> String {
+    if text.contains('\n') && !text.ends_with('\n') {
+        text.push('\n');
+    }
+    text
+}
+
+impl Around<'_> {
+    fn script(&self, scope: &Scope<'_>, sink: &mut Sink) -> String {
+        let lines: Vec<String> = self
+            .commands
+            .iter()
+            .map(|text| match text {
+                Text::Written(node, text) => scope.fill(text, node.span, sink).expression.trim().to_owned(),
+                Text::Made(text) => text.clone(),
+            })
+            .collect();
+        let lines = lines.join("\n");
+        if self.may_fail { format!("(\n{lines}\n) || true") } else { format!("(\n{lines}\n)") }
+    }
+}
+
+/// A list of commands with the values put in, as they are kept for the way back.
+pub(super) fn filled(commands: &[(&Node, &str)], scope: &Scope<'_>) -> Vec<String> {
+    // What is wrong with them was said when the script was made.
+    let mut quiet = Sink::new();
+    commands
+        .iter()
+        .map(|(node, text)| {
+            let Filled { value, .. } = scope.fill(text, node.span, &mut quiet);
+            value
+        })
+        .collect()
+}

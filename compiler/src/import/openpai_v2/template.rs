@@ -1,0 +1,254 @@
+//! `<% $parameters.x %>` and its kin, filled in as OpenPAI's server does.
+//!
+//! The server writes a name that it does not know back into the command, and the shell trips over it; here that is
+//! an error at the name. Parameters become `${{ params.x }}`; what prerequisites say stands as text; secrets stay,
+//! for their values are not known.
+
+use std::fmt::Write as _;
+
+use serde_json::Value as Json;
+
+use crate::diagnostic::{Diagnostic, Place, Safety, Sink, codes};
+use crate::document::{Entry, Node, Value};
+use crate::source::{Sources, Span};
+use crate::suggest;
+
+/// What templates may name, for the texts of one role.
+#[derive(Clone)]
+pub(super) struct Scope<'a> {
+    pub(super) sources: &'a Sources,
+    pub(super) parameters: &'a [Entry],
+    /// The names of secrets; nothing where they are given apart.
+    pub(super) secrets: Option<&'a [Entry]>,
+    /// The role's prerequisites by their kind.
+    pub(super) chosen: [(&'static str, Option<&'a Node>); 3],
+}
+
+/// A text with its templates filled in.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Filled {
+    /// With expressions for parameters.
+    pub(super) expression: String,
+    /// With their values.
+    pub(super) value: String,
+}
+
+/// A stretch of a text.
+enum Piece<'t> {
+    Text(&'t str),
+    /// What stands between `<%` and `%>`, and the whole.
+    Template(&'t str, &'t str),
+    Unclosed(&'t str),
+}
+
+impl Scope<'_> {
+    /// Fills a text in; what cannot be filled in is reported, and stands as it was.
+    pub(super) fn fill(&self, text: &str, span: Span, sink: &mut Sink) -> Filled {
+        let mut filled = Filled::default();
+        for piece in pieces(text) {
+            match piece {
+                Piece::Text(text) => filled.push(&text.replace("${{", "${{ '${{' }}"), text),
+                Piece::Unclosed(text) => {
+                    sink.push(
+                        Diagnostic::error(codes::OPENPAI_TEMPLATE, "a template begins here and does not end")
+                            .at_span(self.find_last(span, "<%"), "without a `%>`")
+                            .note("text that holds `<%` itself cannot be written in a command of OpenPAI's; take the two apart: `'<''%'`"),
+                    );
+                    filled.push(text, text);
+                }
+                Piece::Template(inner, whole) => match self.value(inner.trim()) {
+                    Ok((expression, value)) => filled.push(&expression, &value),
+                    Err(why) => {
+                        let at = self.find(span, whole);
+                        sink.push(Self::undefined(inner, at, &why));
+                        filled.push(whole, whole);
+                    }
+                },
+            }
+        }
+        filled
+    }
+
+    /// What a name stands for, as an expression and as text.
+    fn value(&self, name: &str) -> Result<(String, String), Unknown> {
+        if name.starts_with(['#', '^', '/', '>', '{', '&', '=', '!']) {
+            return Err(Unknown::new("only names can stand in a template"));
+        }
+        let path = name.replace('[', ".").replace(']', "");
+        let mut path = path.split('.');
+        let scope = path.next().unwrap_or_default();
+        let path: Vec<&str> = path.collect();
+        match scope {
+            "$parameters" => self.parameter(&path),
+            "$secrets" => match (&path[..], self.secrets) {
+                ([name], None) => Ok(same(format!("<% $secrets.{name} %>"))),
+                ([name], Some(known)) if known.iter().any(|entry| entry.key == *name) => {
+                    Ok(same(format!("<% $secrets.{name} %>")))
+                }
+                ([name], Some(known)) => Err(Unknown::among("secrets", name, known)),
+                _ => Err(Unknown::new("a secret is named as `$secrets.NAME`")),
+            },
+            _ => {
+                let Some((kind, chosen)) =
+                    self.chosen.iter().find(|(kind, _)| scope.strip_prefix('$') == Some(*kind))
+                else {
+                    let scopes = ["$parameters", "$secrets", "$data", "$output", "$script"];
+                    let mut unknown = Unknown::new(
+                        "names begin with `$parameters`, `$secrets`, `$data`, `$output` or `$script`",
+                    );
+                    unknown.near = suggest::nearest(scope, scopes).map(|near| name.replacen(scope, near, 1));
+                    return Err(unknown);
+                };
+                let Some(item) = chosen else {
+                    return Err(Unknown::new(format!(
+                        "the role names no {kind}: write `{kind}: NAME` beside its `commands`, with the name of a prerequisite"
+                    )));
+                };
+                descend(item, &path, scope).map(same)
+            }
+        }
+    }
+
+    fn parameter(&self, path: &[&str]) -> Result<(String, String), Unknown> {
+        let Some((name, rest)) = path.split_first() else {
+            return Err(Unknown::new("a parameter is named as `$parameters.NAME`"));
+        };
+        let Some(entry) = self.parameters.iter().find(|entry| entry.key == *name) else {
+            return Err(Unknown::among("parameters", name, self.parameters));
+        };
+        let value = descend(&entry.value, rest, "$parameters")?;
+        let expression = if is_param(entry) {
+            format!("${{{{ params.{name} }}}}")
+        } else {
+            value.replace("${{", "${{ '${{' }}")
+        };
+        Ok((expression, value))
+    }
+
+    fn undefined(name: &str, at: Span, why: &Unknown) -> Diagnostic {
+        let message = format!("`{}` names nothing that is there", name.trim());
+        let mut diagnostic = Diagnostic::error(codes::OPENPAI_TEMPLATE, message)
+            .at_span(at, "")
+            .note(why.note.clone())
+            .note("OpenPAI leaves such a name in the command without a word");
+        if let Some(near) = &why.near {
+            let whole = format!("<% {near} %>");
+            diagnostic = diagnostic.fix(format!("write `{whole}`"), Place::Span(at), whole, Safety::Unsafe);
+        }
+        diagnostic
+    }
+
+    /// Where the last of equal parts of a value stands.
+    fn find_last(&self, span: Span, part: &str) -> Span {
+        let Some(at) = self.sources.slice(span).rfind(part) else { return span };
+        let start = span.start as usize + at;
+        Span::new(span.source, start, start + part.len())
+    }
+
+    /// Where a part of a value stands: the part itself where the source spells it alike, else the whole value.
+    fn find(&self, span: Span, part: &str) -> Span {
+        let Some(at) = self.sources.slice(span).find(part) else { return span };
+        let start = span.start as usize + at;
+        Span::new(span.source, start, start + part.len())
+    }
+}
+
+impl Filled {
+    fn push(&mut self, expression: &str, value: &str) {
+        self.expression.push_str(expression);
+        self.value.push_str(value);
+    }
+}
+
+/// Why a name stands for nothing, and a name that may have been meant.
+struct Unknown {
+    note: String,
+    near: Option<String>,
+}
+
+impl Unknown {
+    fn new(note: impl Into<String>) -> Self {
+        Self { note: note.into(), near: None }
+    }
+
+    fn among(scope: &str, name: &str, known: &[Entry]) -> Self {
+        let names = || known.iter().map(|entry| entry.key.as_str());
+        let mut note = format!("`{scope}` has no `{name}`");
+        if !known.is_empty() {
+            let _ = write!(note, "; it has {}", suggest::list(names()));
+        }
+        Self { note, near: suggest::nearest(name, names()).map(|near| format!("${scope}.{near}")) }
+    }
+}
+
+fn same(text: String) -> (String, String) {
+    (text.replace("${{", "${{ '${{' }}"), text)
+}
+
+/// Whether a parameter can be one of ours: a name that expressions take, and a single value.
+pub(super) fn is_param(entry: &Entry) -> bool {
+    let mut letters = entry.key.chars();
+    letters.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
+        && letters.all(|c| c.is_ascii_alphanumeric() || c == '_')
+        && entry.value.to_scalar().is_some_and(|scalar| !scalar.text.contains("${{"))
+}
+
+/// The text of what a path leads to, as JavaScript writes it.
+fn descend(node: &Node, path: &[&str], scope: &str) -> Result<String, Unknown> {
+    let mut node = node;
+    for step in path {
+        let Some(next) = node.get(step) else {
+            let mut unknown = match &node.value {
+                Value::Sequence(items) => Unknown::new(format!("there are {} items, from [0]", items.len())),
+                _ => Unknown::among(&scope[1..], step, node.entries()),
+            };
+            if path.len() > 1 {
+                unknown.near = None;
+            }
+            return Err(unknown);
+        };
+        node = next;
+    }
+    match &node.value {
+        Value::String(text) => Ok(text.clone()),
+        Value::Bool(value) => Ok(value.to_string()),
+        Value::Number { number, .. } => Ok(number_text(number)),
+        Value::Null => Err(Unknown::new("it has no value")),
+        Value::Sequence(_) => Err(Unknown::new("it is a list; name one of its items, as in `$data.uri[0]`")),
+        Value::Mapping(entries) => Err(Unknown::new(format!(
+            "it is a map; name one of {}",
+            suggest::list(entries.iter().map(|entry| entry.key.as_str()))
+        ))),
+    }
+}
+
+/// A number as JavaScript writes it: `1.0` is `1`.
+pub(super) fn number_text(number: &serde_json::Number) -> String {
+    match number.as_f64() {
+        Some(float) if number.is_f64() && float.fract() == 0.0 && float.abs() < 1e15 => format!("{float:.0}"),
+        Some(float) if number.is_f64() && float.abs() < 1e-6 => format!("{float:e}"),
+        _ => Json::Number(number.clone()).to_string(),
+    }
+}
+
+fn pieces(text: &str) -> Vec<Piece<'_>> {
+    let mut pieces = Vec::new();
+    let mut rest = text;
+    while let Some(start) = rest.find("<%") {
+        if start > 0 {
+            pieces.push(Piece::Text(&rest[..start]));
+        }
+        let inner = &rest[start + 2..];
+        let Some(length) = inner.find("%>") else {
+            pieces.push(Piece::Unclosed(&rest[start..]));
+            return pieces;
+        };
+        let end = start + 2 + length + 2;
+        pieces.push(Piece::Template(&inner[..length], &rest[start..end]));
+        rest = &rest[end..];
+    }
+    if !rest.is_empty() {
+        pieces.push(Piece::Text(rest));
+    }
+    pieces
+}

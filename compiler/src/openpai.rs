@@ -1,0 +1,62 @@
+//! What the import, the `PAI_*` variables and the backend agree on about OpenPAI: names, and secrets in commands.
+//!
+//! Names: OpenPAI's server makes lower-case letters and digits of a task role's name, and so of every variable with
+//! it in its name; ours have `-` for other marks. A job that came from OpenPAI keeps the names it had there as the
+//! keys of `openpai.protocol.taskRoles`, which is what [`Names`] reads.
+
+mod names;
+mod script;
+mod secrets;
+
+use indexmap::IndexMap;
+use jobc_schema::plan::RolePlan;
+use serde_json::Value;
+
+pub use names::{LONGEST_JOB, LONGEST_LABEL, LONGEST_ROLE, Names, converted, short};
+pub use script::{Section, Sections, Value as SectionValue, read_sections};
+pub use secrets::{Variables, variable_of, with_variables};
+
+/// The key of `extras` that holds runtime plugins.
+pub const PLUGINS: &str = "com.microsoft.pai.runtimeplugin";
+
+/// What OpenPAI gives a container for `/dev/shm` where the job says nothing, in MiB (rest-server, `k8s.js`).
+pub const SHM_MIB: u64 = 512;
+
+/// The ports that OpenPAI gives every task besides those the job asks for (rest-server, `k8s.js`).
+pub const OWN_PORTS: [&str; 2] = ["ssh", "http"];
+
+/// The settings of the ssh client with which the tasks of a job from OpenPAI log in to each other.
+pub const SSH_CONFIG: &str = "/etc/jobc/openpai/ssh_config";
+
+/// The names of the tasks that must answer by ssh before the command runs.
+pub const SSH_BARRIER: &str = "/etc/jobc/openpai/barrier";
+
+/// Whether a role's tasks log in to each other as OpenPAI's plugin `ssh` lets them.
+pub fn has_ssh(role: &RolePlan) -> bool {
+    role.provided_files.iter().any(|file| file.path == SSH_CONFIG)
+}
+
+/// Takes the commands out of what is kept of a job, with all that runs around them: they are in `run` and `setup`.
+pub fn without_commands(protocol: &mut IndexMap<String, Value>) {
+    if let Some(Value::Object(roles)) = protocol.get_mut("taskRoles") {
+        for role in roles.values_mut().filter_map(Value::as_object_mut) {
+            role.shift_remove("protocolVersion");
+            role.shift_remove("commands");
+            role.shift_remove("prerequisites");
+        }
+        // A name that comes back by itself need not be kept.
+        roles
+            .retain(|name, role| short(name) != *name || role.as_object().is_some_and(|map| !map.is_empty()));
+    }
+    protocol.shift_remove("deployments");
+    if let Some(Value::Object(defaults)) = protocol.get_mut("defaults") {
+        defaults.shift_remove("deployment");
+    }
+    if let Some(Value::Object(extras)) = protocol.get_mut("extras") {
+        extras.shift_remove(PLUGINS);
+    }
+    if let Some(Value::Array(items)) = protocol.get_mut("prerequisites") {
+        items.retain(|item| item.get("callbacks").is_none());
+    }
+    protocol.retain(|_, value| !matches!(value, Value::Object(map) if map.is_empty()));
+}

@@ -1,0 +1,205 @@
+//! `jobc import`: a job of another tool, rewritten as a job file for people to go on with.
+//!
+//! Comments above a key and behind a value go with it. Commands stand in `run` alone: what the backend `openpai`
+//! would write in their place is left out, for whoever edits the file means the commands that are seen.
+
+use std::collections::BTreeSet;
+
+use indexmap::IndexMap;
+
+use crate::diagnostic::{DocumentId, Sink};
+use crate::document::{Document, Entry, Node, Value};
+use crate::emit;
+use crate::import::{import, is_foreign};
+use crate::openpai::without_commands;
+use crate::parse::parse;
+use crate::source::{Source, SourceId, Sources};
+use crate::validate;
+
+/// What becomes of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Rewritten {
+    /// The text of a job file.
+    Job(String),
+    /// The file is one of ours already.
+    Own,
+    /// It has errors, which are in the sink.
+    Refused,
+}
+
+/// Rewrites a job; `schema` is the address that editors find the schema of job files at.
+pub fn rewrite(sources: &mut Sources, job: SourceId, schema: &str, sink: &mut Sink) -> Rewritten {
+    let Some(original) = parse(sources, job, sink) else { return Rewritten::Refused };
+    if !is_foreign(&original) {
+        return if sink.has_errors() { Rewritten::Refused } else { Rewritten::Own };
+    }
+    let Some(mut document) = import(original.clone(), sources, sink).filter(|_| !sink.has_errors()) else {
+        return Rewritten::Refused;
+    };
+    let sound = validate::validate(&document, sink);
+    sink.locate(DocumentId::Job, &document);
+    if !sound {
+        return Rewritten::Refused;
+    }
+    leave_out_commands(&mut document);
+    let text = emit::to_yaml(&document.to_json());
+    let text = with_comments(text, &document, &original, sources.get(job));
+    Rewritten::Job(format!("# yaml-language-server: $schema={schema}\n{text}"))
+}
+
+/// Takes out of `openpai.protocol` what `run` and `setup` say.
+fn leave_out_commands(document: &mut Document) {
+    let params: Vec<String> = document
+        .root
+        .get("params")
+        .map_or(&[][..], Node::entries)
+        .iter()
+        .map(|param| param.key.clone())
+        .collect();
+    let Value::Mapping(entries) = &mut document.root.value else { return };
+    let Some(openpai) = entries.iter_mut().find(|entry| entry.key == "openpai") else { return };
+    let Value::Mapping(settings) = &mut openpai.value.value else { return };
+    if let Some(place) = settings.iter().position(|entry| entry.key == "protocol") {
+        let span = settings[place].value.span;
+        let mut fields: IndexMap<String, serde_json::Value> =
+            settings[place].value.entries().iter().map(|e| (e.key.clone(), e.value.to_json())).collect();
+        without_commands(&mut fields);
+        if let Some(serde_json::Value::Object(parameters)) = fields.get_mut("parameters") {
+            parameters.retain(|name, _| !params.contains(name));
+        }
+        fields.retain(|_, value| value.as_object().is_none_or(|map| !map.is_empty()));
+        if fields.is_empty() {
+            settings.remove(place);
+        } else {
+            let map = serde_json::Value::Object(fields.into_iter().collect());
+            settings[place].value = crate::import::plain(span, &map);
+        }
+    }
+    if settings.is_empty() {
+        entries.retain(|entry| entry.key != "openpai");
+    }
+}
+
+/// A comment and the line of the output it goes to.
+struct Placed {
+    line: usize,
+    indent: usize,
+    text: String,
+    behind: bool,
+}
+
+/// Puts the original's comments into the text that was made of it.
+fn with_comments(text: String, document: &Document, original: &Document, source: &Source) -> String {
+    let mut made = Sources::new();
+    let id = made.add(Source::new("job.yaml", text.as_str()));
+    let Some(written) = parse(&made, id, &mut Sink::new()) else { return text };
+    let mut comments =
+        Comments { lines: comment_lines(original, source), source, used: BTreeSet::new(), placed: vec![] };
+    comments.walk(&document.root, &written.root, made.get(id));
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    // From the end, so that lines keep their numbers; behind a line before above it, for the same reason.
+    comments.placed.sort_by_key(|comment| (std::cmp::Reverse(comment.line), !comment.behind));
+    for comment in comments.placed {
+        if comment.behind {
+            lines[comment.line].push_str(&format!("  # {}", comment.text));
+        } else {
+            let above = comment.text.lines().map(|line| format!("{}# {line}", " ".repeat(comment.indent)));
+            let above: Vec<String> = above.map(|line| line.trim_end().to_owned()).collect();
+            lines.splice(comment.line..comment.line, above);
+        }
+    }
+    lines.join("\n") + "\n"
+}
+
+/// The comments of a source, by the number of their line: the text, and whether the line holds nothing else.
+fn comment_lines(original: &Document, source: &Source) -> IndexMap<usize, (String, bool)> {
+    let mut scalars = Vec::new();
+    collect_scalars(&original.root, &mut scalars);
+    let mut comments = IndexMap::new();
+    let mut start = 0;
+    for (number, line) in source.text().split_inclusive('\n').enumerate() {
+        let inside =
+            |at: usize| scalars.iter().any(|range: &std::ops::Range<usize>| range.contains(&(start + at)));
+        let marks = line.match_indices('#').chain(line.match_indices("//"));
+        let blank_before = |at: usize| line[..at].chars().next_back().is_none_or(char::is_whitespace);
+        if let Some((at, mark)) = marks.filter(|(at, _)| blank_before(*at) && !inside(*at)).min() {
+            let text = line[at + mark.len()..].trim().to_owned();
+            comments.insert(number, (text, line[..at].trim().is_empty()));
+        }
+        start += line.len();
+    }
+    comments
+}
+
+fn collect_scalars(node: &Node, ranges: &mut Vec<std::ops::Range<usize>>) {
+    match &node.value {
+        Value::Mapping(entries) => entries.iter().for_each(|entry| {
+            ranges.push(entry.key_span.range());
+            collect_scalars(&entry.value, ranges);
+        }),
+        Value::Sequence(items) => items.iter().for_each(|item| collect_scalars(item, ranges)),
+        _ => ranges.push(node.span.range()),
+    }
+}
+
+struct Comments<'a> {
+    lines: IndexMap<usize, (String, bool)>,
+    source: &'a Source,
+    used: BTreeSet<usize>,
+    placed: Vec<Placed>,
+}
+
+impl Comments<'_> {
+    fn walk(&mut self, ours: &Node, written: &Node, made: &Source) {
+        for (entry, to) in ours.entries().iter().zip(written.entries()) {
+            let place = made.line_column(to.key_span.start);
+            let (line, indent) = (place.line as usize - 1, place.column as usize - 1);
+            self.take(entry, line, indent, single(&entry.value));
+            self.walk(&entry.value, &to.value, made);
+        }
+    }
+
+    /// Places the comments above a key, behind its value and, for commands, between them.
+    fn take(&mut self, entry: &Entry, line: usize, indent: usize, one_line: bool) {
+        let key = self.source.line_column(entry.key_span.start).line as usize - 1;
+        let mut above: Vec<usize> = Vec::new();
+        let mut number = key;
+        while number > 0 && self.is_whole(number - 1) {
+            number -= 1;
+            above.insert(0, number);
+        }
+        if entry.key == "run" {
+            let end = self.source.line_column(entry.value.span.end).line as usize - 1;
+            above.extend((key + 1..=end).filter(|number| self.is_whole(*number)));
+        }
+        let above: Vec<usize> = above.into_iter().filter(|number| self.used.insert(*number)).collect();
+        if !above.is_empty() {
+            let text: Vec<&str> = above.iter().map(|number| self.lines[number].0.as_str()).collect();
+            self.placed.push(Placed { line, indent, text: text.join("\n"), behind: false });
+        }
+        let value = self.source.line_column(entry.value.span.end).line as usize - 1;
+        if one_line
+            && value == key
+            && self.lines.get(&key).is_some_and(|(_, whole)| !whole)
+            && self.used.insert(key)
+        {
+            self.placed.push(Placed { line, indent, text: self.lines[&key].0.clone(), behind: true });
+        }
+    }
+
+    fn is_whole(&self, number: usize) -> bool {
+        self.lines.get(&number).is_some_and(|(_, whole)| *whole)
+    }
+}
+
+/// Whether a value takes one line.
+fn single(node: &Node) -> bool {
+    match &node.value {
+        Value::String(text) => !text.contains('\n'),
+        Value::Mapping(_) | Value::Sequence(_) => false,
+        _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,65 @@
+//! What a file is rewritten to.
+
+use crate::diagnostic::Sink;
+use crate::source::{Source, Sources};
+
+use super::{Rewritten, rewrite};
+
+fn run(name: &str, text: &str) -> Rewritten {
+    let mut sources = Sources::new();
+    let id = sources.add(Source::new(name, text));
+    let mut sink = Sink::new();
+    rewrite(&mut sources, id, "job.v1.schema.json", &mut sink)
+}
+
+#[test]
+fn a_job_with_its_comments() {
+    let text = r#"# The benchmark of the group.
+# Runs on any node.
+protocolVersion: 2
+name: Bench_mark
+type: job
+prerequisites:
+  - {name: tools, type: dockerimage, uri: "python:3.12-slim"}
+parameters:
+  # of images
+  batch: 32 # fits 16 GB
+  "odd#key": "a # b" # not a comment inside
+taskRoles:
+  # the only one
+  main:
+    dockerImage: tools
+    resourcePerInstance: {cpu: 1, memoryMB: 1024, gpu: 0} # small
+    commands:
+      # first
+      - cd /work
+      - |
+        # a comment of the shell's
+        python bench.py --batch <% $parameters.batch %> # so
+      # last
+      - echo '#done'
+extras: {gangAllocation: true}
+"#;
+    let Rewritten::Job(job) = run("pai.yaml", text) else { panic!("no job") };
+    insta::assert_snapshot!(format!("{text}----\n{job}"));
+}
+
+#[test]
+fn a_job_in_json_with_its_comments() {
+    let text = r#"{
+  // who pays
+  "jobName": "count", // words
+  "image": "python:3.12-slim",
+  "taskRoles": [{"cpuNumber": 1, "memoryMB": 1024, /* of two */ "command": "wget https://example.com//x\npython count.py"}]
+}
+"#;
+    let Rewritten::Job(job) = run("pai.json", text) else { panic!("no job") };
+    insta::assert_snapshot!(format!("{text}----\n{job}"));
+}
+
+#[test]
+fn what_is_not_rewritten() {
+    assert_eq!(run("job.yaml", "version: 1\nname: x\nroles: {a: {run: x}}\n"), Rewritten::Own);
+    assert_eq!(run("job.yaml", "protocolVersion: 2\nname: x\n"), Rewritten::Refused);
+    assert_eq!(run("job.yaml", "a: [\n"), Rewritten::Refused);
+}

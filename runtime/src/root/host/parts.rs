@@ -1,0 +1,154 @@
+//! The machine's files in parts, for a user namespace.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Access, access};
+
+use super::{Kept, NOT_SHOWN};
+use crate::root::Parts;
+
+/// Up to how many entries a folder with mounts below is taken apart; one with more is shown read-only, as a whole.
+const MOST: usize = 64;
+
+/// The longest path of a layer: fsconfig(2) takes 255 bytes.
+const LONGEST: usize = 255;
+
+/// The parts of a root, and what is shown of it read-only.
+///
+/// What this user cannot read is an empty folder, and so is /tmp: what other users have there is theirs.
+pub(super) fn of(root: &Path, mounts: &BTreeMap<PathBuf, Kept>) -> (Parts, Vec<PathBuf>) {
+    let (mut parts, mut shown) = (Parts::default(), Vec::new());
+    split(root, root, mounts, &mut parts, &mut shown);
+    (parts, shown)
+}
+
+fn split(
+    root: &Path,
+    folder: &Path,
+    mounts: &BTreeMap<PathBuf, Kept>,
+    parts: &mut Parts,
+    shown: &mut Vec<PathBuf>,
+) {
+    for path in entries(folder) {
+        let Ok(data) = fs::symlink_metadata(&path) else { continue };
+        if data.is_symlink() {
+            parts.links.extend(fs::read_link(&path).map(|target| (path, target)));
+        } else if data.is_file() {
+            shown.push(path);
+        } else if data.is_dir() {
+            let bits = data.mode() & 0o7777;
+            match manner(root, &path, mounts) {
+                Manner::Closed => parts.folders.push((path, 0o755)),
+                Manner::Empty => parts.folders.push((path, bits)),
+                Manner::Overlay => parts.overlays.push((path, bits)),
+                Manner::Shown => shown.push(path),
+                Manner::Apart => {
+                    parts.folders.push((path.clone(), bits));
+                    split(root, &path, mounts, parts, shown);
+                }
+            }
+        }
+    }
+}
+
+/// How a folder becomes part of the root.
+enum Manner {
+    /// Empty, for what is in it cannot be read.
+    Closed,
+    Empty,
+    /// Under a writable layer.
+    Overlay,
+    /// Read-only.
+    Shown,
+    /// Empty at first; what is in it is looked at by itself.
+    Apart,
+}
+
+fn manner(root: &Path, path: &Path, mounts: &BTreeMap<PathBuf, Kept>) -> Manner {
+    let place = Path::new("/").join(path.strip_prefix(root).unwrap_or(path));
+    let hidden = place == Path::new("/tmp") || NOT_SHOWN.iter().any(|hidden| place == Path::new(hidden));
+    let mount = mounts.get(path);
+    if hidden || mount == Some(&Kept::Hidden) {
+        return Manner::Empty;
+    }
+    if access(path, Access::READ_OK | Access::EXEC_OK).is_err() {
+        return Manner::Closed;
+    }
+    if mount == Some(&Kept::Shown) {
+        return Manner::Shown;
+    }
+    let name = path.as_os_str().as_encoded_bytes();
+    match entries(path).len() {
+        0 => Manner::Empty,
+        1..=MOST if mounts.keys().any(|mount| mount.starts_with(path)) => Manner::Apart,
+        _ if mounts.keys().any(|mount| mount.starts_with(path)) => Manner::Shown,
+        // A colon parts layers.
+        _ if name.len() > LONGEST || name.contains(&b':') => Manner::Shown,
+        _ => Manner::Overlay,
+    }
+}
+
+/// What is in a folder, sorted; nothing where it cannot be read.
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    let mut entries: Vec<PathBuf> =
+        fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+    entries.sort_unstable();
+    entries
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_root_is_taken_apart_around_its_mounts() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = folder.path();
+        for name in [
+            "usr/bin",
+            "etc/ssl",
+            "home/ann/docs",
+            "home/bob",
+            "tmp/x",
+            "proc",
+            "var/lib/net/far",
+            "mnt/disk",
+            "full",
+            "co:lon/x",
+        ] {
+            fs::create_dir_all(root.join(name)).expect("a folder");
+        }
+        for name in 0..=MOST {
+            fs::create_dir(root.join(format!("full/{name}"))).expect("a folder");
+        }
+        fs::write(root.join("vmlinuz"), "").expect("a file");
+        std::os::unix::fs::symlink("usr/bin", root.join("bin")).expect("a link");
+        let mounts = [
+            ("", Kept::Shown),
+            ("proc", Kept::Hidden),
+            ("home/bob", Kept::Shown),
+            ("mnt/disk", Kept::Shown),
+            ("full/7", Kept::Shown),
+            ("var/lib/net/far", Kept::Hidden),
+        ];
+        let mounts = mounts.map(|(path, kept)| (root.join(path), kept)).into_iter().collect();
+        let (parts, shown) = of(root, &mounts);
+        let names = |paths: Vec<&PathBuf>| -> String {
+            paths
+                .iter()
+                .map(|path| format!("  {}\n", path.strip_prefix(root).expect("below").display()))
+                .collect()
+        };
+        let text = format!(
+            "overlays\n{}folders\n{}links\n{}read-only\n{}",
+            names(parts.overlays.iter().map(|(path, _)| path).collect()),
+            names(parts.folders.iter().map(|(path, _)| path).collect()),
+            names(parts.links.iter().map(|(path, _)| path).collect()),
+            names(shown.iter().collect())
+        );
+        insta::assert_snapshot!(text);
+    }
+}

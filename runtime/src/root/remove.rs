@@ -1,0 +1,99 @@
+//! Removes a folder that a container had for its root.
+//!
+//! Two things can stand in the way of a user without rights: folders that an archive wants to be closed, and files that
+//! belong to other ids of the container, which are other ids of the machine.
+
+use std::ffi::{CStr, CString};
+use std::fs;
+use std::io;
+use std::os::fd::AsRawFd as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+use linux_raw_sys::general::CLONE_NEWUSER;
+use rustix::fs::{CWD, Mode, OFlags};
+
+use crate::bundle::because;
+use crate::error::{Error, Kind, Result};
+use crate::id_map::IdMaps;
+use crate::operation::{Operation, Step};
+use crate::prepare::{Prepared, Program};
+use crate::process::{Exit, Gate};
+use crate::start::Groups;
+
+/// Removes a folder and all that is in it, whoever of the container's users it belongs to. It may be gone already.
+pub fn remove(folder: &Path) -> Result<()> {
+    let failed = |because: &str| {
+        Err(Error::new(Kind::Machine, format!("cannot remove `{}`: {because}", folder.display())))
+    };
+    match fs::remove_dir_all(folder) {
+        Ok(()) => return Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
+        Err(error) => return failed(&because(&error)),
+    }
+    // What cannot be opened up is another id's, which the second error says.
+    let _ = open_up(folder);
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
+        Err(error) => return failed(&because(&error)),
+        Ok(()) => return Ok(()),
+    }
+    match remove_as_container(folder)? {
+        Exit::Code(0) => Ok(()),
+        _ => failed("files in it belong to ids that this user cannot take"),
+    }
+}
+
+/// Gives the owner every right to every folder below a path.
+fn open_up(path: &Path) -> io::Result<()> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let folder = rustix::fs::openat(CWD, path, flags, Mode::empty())?;
+    let magic = format!("/proc/self/fd/{}", folder.as_raw_fd());
+    rustix::fs::chmod(&magic, Mode::RWXU)?;
+    for entry in fs::read_dir(path)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            open_up(&entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+/// Runs rm(1) with the ids that this user's containers have.
+fn remove_as_container(folder: &Path) -> Result<Exit> {
+    let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
+    let maps = IdMaps::rootless(uid.as_raw(), gid.as_raw())?;
+    let step = |operation| Step { operation, place: None };
+    let owned = |text: &CStr| text.to_owned();
+    let path = CString::new(folder.as_os_str().as_bytes())
+        .map_err(|_| Error::new(Kind::Machine, "a path with a NUL byte"))?;
+    let prepared = Prepared {
+        steps: vec![
+            step(Operation::EndWithParent(true)),
+            step(Operation::Wait(Gate::IdMaps)),
+            step(Operation::TakeIds { uid: 0, gid: 0 }),
+            step(Operation::CloseFrom { first: 3, except: Vec::new() }),
+            step(Operation::DefaultSignals),
+        ],
+        namespaces: CLONE_NEWUSER,
+        joined_before: Vec::new(),
+        id_maps: Some(maps),
+        hooks: false,
+        hidden: false,
+        in_user_namespace: true,
+        program: Program {
+            candidates: vec![owned(c"/bin/rm"), owned(c"/usr/bin/rm")],
+            arguments: vec![owned(c"rm"), owned(c"-rf"), owned(c"--"), path],
+            environment: vec![owned(c"PATH=/usr/bin:/bin")],
+            filter: None,
+        },
+        descriptors: Vec::new(),
+        report: None,
+        said: Vec::new(),
+    };
+    prepared.spawn(Groups::default(), &mut |_| Ok(()))?.wait()
+}
+
+#[cfg(test)]
+mod tests;

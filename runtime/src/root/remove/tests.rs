@@ -1,0 +1,32 @@
+use std::os::unix::fs::PermissionsExt as _;
+
+use super::*;
+
+#[test]
+fn closed_folders_and_those_that_are_gone() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("root");
+    fs::create_dir_all(path.join("closed/in")).expect("folders");
+    fs::write(path.join("closed/in/file"), "").expect("a file");
+    for closed in ["closed/in", "closed"] {
+        fs::set_permissions(path.join(closed), fs::Permissions::from_mode(0o100)).expect("closed");
+    }
+    remove(&path).expect("removed");
+    assert!(!path.exists());
+    remove(&path).expect("gone already");
+}
+
+#[test]
+fn a_link_is_not_followed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (root, outside) = (folder.path().join("root"), folder.path().join("outside"));
+    fs::create_dir_all(&outside).expect("a folder");
+    fs::set_permissions(&outside, fs::Permissions::from_mode(0o500)).expect("closed");
+    fs::create_dir(&root).expect("a folder");
+    std::os::unix::fs::symlink(&outside, root.join("link")).expect("a link");
+    open_up(&root).expect("opened");
+    let mode = fs::metadata(&outside).expect("data").permissions().mode() & 0o777;
+    assert_eq!(mode, 0o500, "what is outside keeps its bits");
+    remove(&root).expect("removed");
+    assert!(outside.exists());
+}

@@ -1,0 +1,196 @@
+#!/usr/bin/env python3
+"""Judges what stays behind: after many failing starts, many runs and many kills the machine must be as it was before.
+
+It runs in a pid and a mount namespace of its own with a /tmp of its own, so that what it counts is its own: processes,
+mounts, namespaces, control groups, states, temporary files. `--failing 1000 --runs 10000` is the long form (`just soak`); the default takes seconds.
+"""
+
+import contextlib
+import copy
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import user
+from bundle import Roots, configuration, give, rootless, write
+from checks_life import STRANGE
+from judge import Judge, scratch
+from runtime import Runtime, program
+
+SECONDS = 10
+
+
+def counted(runtime, group):
+    """What is there: everything that a container may leave, in this judge's namespaces."""
+    pids = [int(entry) for entry in os.listdir("/proc") if entry.isdigit()]
+    namespaces, processes = set(), []
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            processes.append(Path(f"/proc/{pid}/comm").read_text().strip() + (" (zombie)" if zombie(pid) else ""))
+            namespaces |= {os.readlink(f"/proc/{pid}/ns/{name}") for name in os.listdir(f"/proc/{pid}/ns")}
+    groups = [str(path) for path in Path("/sys/fs/cgroup").rglob(f"{group}*") if path.is_dir()]
+    groups += [str(path) for top in groups for path in Path(top).rglob("*") if path.is_dir()]
+    return {
+        "processes": sorted(processes),
+        "mounts": sorted(line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()),
+        "namespaces": sorted(namespaces),
+        "control groups": sorted(groups),
+        "states": sorted(os.listdir(runtime.states)),
+        "open files": sorted(os.readlink(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd") if os.path.exists(f"/proc/self/fd/{fd}")),
+        "temporary files": sorted(os.listdir("/tmp")),
+    }
+
+
+def zombie(pid):
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+
+
+def settled(runtime, group, before, seconds=5):
+    """The differences, once there are none or the time is up: the kernel ends a namespace a moment after its last process."""
+    deadline = time.monotonic() + seconds
+    while True:
+        reap()
+        after = counted(runtime, group)
+        differences = [f"{what}: {listed(before[what], after[what])}" for what in before if before[what] != after[what]]
+        if not differences or time.monotonic() > deadline:
+            return differences
+        time.sleep(0.05)
+
+
+def listed(before, after):
+    more, less = list(after), []
+    for one in before:
+        if one in more:
+            more.remove(one)
+        else:
+            less.append(one)
+    return f"{len(more)} more {more[:5]}" + (f", {len(less)} less {less[:5]}" if less else "")
+
+
+def reap():
+    """As the first process of its namespace the judge is the parent of every orphan."""
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+
+
+class Leaks:
+    """Starts of three kinds in bundles that are made once."""
+
+    def __init__(self, runtime, roots, folder, account):
+        self.runtime, self.roots, self.folder, self.account = runtime, roots, folder, account
+        self.group = f"judge-leaks-{os.getpid()}-{int(time.time())}"
+        self.base = configuration()
+        self.base["linux"]["cgroupsPath"] = f"/{self.group}"
+        self.base["linux"]["resources"] |= {"memory": {"limit": 64 << 20}, "pids": {"limit": 50}}
+        if account:
+            rootless(self.base, account)
+            self.base["linux"].pop("cgroupsPath")
+
+    def bundle(self, name, args, change=None):
+        place = self.folder / name
+        config = copy.deepcopy(self.base)
+        config["process"]["args"] = args
+        if change:
+            change(config)
+        if not place.exists():
+            place.mkdir()
+            self.roots.bundle(place, config)
+            if self.account:
+                give(place, (self.account.uid, self.account.gid))
+        write(place, config)
+        return place
+
+    def failing(self, times):
+        """Starts that fail early, late, in a hook, at the program, in turn."""
+        def hook(stage):
+            return lambda config: config.update(hooks={stage: [{"path": "/bin/false"}]})
+        causes = {name: (["/bin/true"], change) for name, change in STRANGE.items()}
+        causes |= {f"{stage} fails": (["/bin/true"], hook(stage)) for stage in ("prestart", "createRuntime", "createContainer", "startContainer")}
+        causes |= {"absent": (["/not/there"], None), "a folder": (["/etc"], None),
+                   "a late mount": (["/bin/true"], lambda config: config["mounts"].append({"destination": "/x", "type": "bind", "source": "/none", "options": ["bind"]}))}
+        places, failures = [], 0
+        for number, (name, (args, change)) in enumerate(causes.items()):
+            with contextlib.suppress(ValueError, KeyError):
+                places.append((name, self.bundle(f"failing-{number}", args, change)))
+        for number in range(times):
+            name, place = places[number % len(places)]
+            ended = self.runtime.run(place, f"failing-{number}", seconds=SECONDS)
+            if ended.returncode == 124:
+                yield f"start {number}, {name}: hangs"
+            failures += ended.returncode != 0
+            if "poststart" not in name and ended.returncode == 0 and self.runtime.name == "ours":
+                yield f"start {number}, {name}: does not fail"
+        if failures < times / 2:
+            yield f"only {failures} of {times} failed"
+
+    def runs(self, times):
+        place = self.bundle("true", ["/bin/true"])
+        words = self.runtime.argv("run", "--bundle", str(place))
+        environment = self.runtime.environment() or os.environ
+        for number in range(times):
+            started = subprocess.Popen([*words, f"run-{number}"], stdin=subprocess.DEVNULL, env=environment)
+            try:
+                code = started.wait(SECONDS)
+            except subprocess.TimeoutExpired:
+                started.kill()
+                started.wait()
+                yield f"run {number} hangs"
+                self.runtime.delete(f"run-{number}")
+                continue
+            if code:
+                yield f"run {number}: exit code {code}"
+                return
+
+    def killed(self, times):
+        """The runtime is killed at any moment of a start; what is left then must go with `delete --force`."""
+        place = self.bundle("killed", ["/bin/sleep", "50"])
+        chance = random.Random(7)
+        for number in range(times):
+            started = self.runtime.spawn(place, f"killed-{number}", stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                         stderr=subprocess.DEVNULL)
+            time.sleep(chance.random() * 0.04)
+            started.send_signal(signal.SIGKILL)
+            started.wait()
+            ended = self.runtime.call("delete", "--force", f"killed-{number}", seconds=SECONDS)
+            if ended.returncode == 124:
+                yield f"start {number}: `delete` hangs"
+            if self.runtime.state(f"killed-{number}") is not None:
+                yield f"start {number}: its state is still there: {ended.stderr.strip()}"
+
+
+def main():
+    judge = Judge("leaks", __doc__.split("\n", maxsplit=1)[0])
+    judge.parser.add_argument("--user", choices=("root", "range", "single"), default="root")
+    judge.parser.add_argument("--failing", type=int, default=100, metavar="N")
+    judge.parser.add_argument("--runs", type=int, default=200, metavar="N")
+    judge.parser.add_argument("--killed", type=int, default=30, metavar="N")
+    options = judge.parse()
+    if os.geteuid() != 0:
+        judge.skip("root makes the namespaces in which it is counted")
+    if os.getpid() != 1:
+        alone = ["unshare", "--pid", "--mount", "--fork", "--kill-child", "--mount-proc", "--propagation", "private"]
+        os.execvp(alone[0], [*alone, sys.executable, __file__, *sys.argv[1:]])
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=1777", "leaks", "/tmp"], check=True)
+    account = {"root": None, "range": user.with_range, "single": user.without_range}[options.user]
+    account = account() if account else None
+    with scratch() as folder:
+        runtime = Runtime(program(judge, folder), folder, account)
+        leaks = Leaks(runtime, Roots(folder, judge.tool("busybox")), folder, account)
+        before = counted(runtime, leaks.group)
+        for name, attempt, times in (("failing starts", leaks.failing, options.failing), ("runs", leaks.runs, options.runs),
+                                     ("killed starts", leaks.killed, options.killed)):
+            if judge.wants(name) and times:
+                begun = time.monotonic()
+                problems = list(attempt(times))
+                judge.judge(name, problems[:10] + settled(runtime, leaks.group, before))
+                judge.note(f"{times} {name} took {time.monotonic() - begun:.0f} s")
+    judge.end()
+
+
+if __name__ == "__main__":
+    main()
