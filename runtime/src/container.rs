@@ -229,13 +229,13 @@ impl Container {
     /// Kills whatever of it still runs, waits until it is gone, and removes its control groups.
     fn end(&self) -> Result<()> {
         let cgroup = cgroup(&self.record);
-        if let Some(process) = self.record.process {
-            if let Some(pidfd) = process.open()? {
-                Signal::KILL.send(&pidfd)?;
-                // Under version 1 what is frozen does not even die.
-                if cgroup.is_frozen()? {
-                    cgroup.thaw()?;
-                }
+        if let Some(process) = self.record.process
+            && let Some(pidfd) = process.open()?
+        {
+            Signal::KILL.send(&pidfd)?;
+            // Under version 1 what is frozen does not even die.
+            if cgroup.is_frozen()? {
+                cgroup.thaw()?;
             }
             if !process.wait(PATIENCE)? {
                 let message = format!("process {} was killed and is not gone", process.pid);

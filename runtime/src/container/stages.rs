@@ -19,13 +19,18 @@ pub(super) fn run(
     (status, pid): (Status, u32),
     given_up: Option<&Signals>,
 ) -> Result<()> {
-    if spec.hooks().as_ref().is_none_or(|hooks| stage.of(hooks).is_empty()) {
+    if !are_there(stage, spec) {
         return Ok(());
     }
     with_state(spec, record, status, pid, |given| {
         let given = Given { given_up: given_up.map(AsFd::as_fd), ..given };
         hooks::run(stage, spec.hooks().as_ref(), given)
     })
+}
+
+/// Whether a bundle has hooks of a stage.
+pub(super) fn are_there(stage: Stage, spec: &Spec) -> bool {
+    spec.hooks().as_ref().is_some_and(|hooks| !stage.of(hooks).is_empty())
 }
 
 /// Runs all hooks of the last stage; returns what went wrong with each.
