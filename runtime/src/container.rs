@@ -45,6 +45,8 @@ pub struct Options {
     ///
     /// Needed where config.json asks for a terminal; the name sent with it is `/dev/ptmx`.
     pub console: Option<OwnedFd>,
+    /// Rows and columns of the user's own terminal, which count before config.json's `consoleSize`.
+    pub window_size: Option<(u16, u16)>,
     /// How many descriptors from 3 on stay open in the container.
     pub preserve_fds: u32,
     /// Kill the container when the thread that started it ends (`PR_SET_PDEATHSIG`).
@@ -227,13 +229,13 @@ impl Container {
     /// Kills whatever of it still runs, waits until it is gone, and removes its control groups.
     fn end(&self) -> Result<()> {
         let cgroup = cgroup(&self.record);
-        if let Some(process) = self.record.process {
-            if let Some(pidfd) = process.open()? {
-                Signal::KILL.send(&pidfd)?;
-                // Under version 1 what is frozen does not even die.
-                if cgroup.is_frozen()? {
-                    cgroup.thaw()?;
-                }
+        if let Some(process) = self.record.process
+            && let Some(pidfd) = process.open()?
+        {
+            Signal::KILL.send(&pidfd)?;
+            // Under version 1 what is frozen does not even die.
+            if cgroup.is_frozen()? {
+                cgroup.thaw()?;
             }
             if !process.wait(PATIENCE)? {
                 let message = format!("process {} was killed and is not gone", process.pid);

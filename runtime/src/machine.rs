@@ -32,7 +32,7 @@ impl Machine {
 }
 
 /// Whether this process is in a user namespace that is not the machine's; looked at once.
-pub fn in_user_namespace() -> bool {
+pub(crate) fn in_user_namespace() -> bool {
     static IN: OnceLock<bool> = OnceLock::new();
     *IN.get_or_init(|| {
         // The machine's own user namespace has all ids, each as itself (user_namespaces(7)); a map has one line there,

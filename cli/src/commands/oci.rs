@@ -92,7 +92,7 @@ fn command(args: &OciArgs, log: &mut Log) -> Result<u8> {
         OciCommand::List { format, quiet } => list::containers(&store, *format, *quiet)?,
         OciCommand::Pause { id } => Container::open(&store, &Id::new(id)?)?.pause()?,
         OciCommand::Resume { id } => Container::open(&store, &Id::new(id)?)?.resume()?,
-        OciCommand::Features => return Err(Error::new(Kind::Unsupported, "not there yet")),
+        OciCommand::Features => print_json(&jobc_runtime::features::features())?,
     }
     Ok(0)
 }

@@ -14,7 +14,11 @@ mod hooks;
 #[cfg(target_os = "linux")]
 mod host_root;
 mod inputs;
+#[cfg(target_os = "linux")]
+mod oci;
 mod pipes;
 #[cfg(target_os = "linux")]
 mod roots;
+#[cfg(target_os = "linux")]
+mod run_bundle;
 mod secrets;

@@ -44,7 +44,7 @@ fn layout() -> Option<Layout> {
 
 /// The path of a group that no other test, and no other run, has.
 fn path(name: &str) -> String {
-    format!("/jobc-test-{}/{name}/main-0", std::process::id())
+    format!("/jobc-test-{}-{name}/main-0", std::process::id())
 }
 
 fn resources(json: &Value) -> LinuxResources {
@@ -121,9 +121,9 @@ impl Trial {
 impl Drop for Trial {
     fn drop(&mut self) {
         let done = self.cgroup.kill().and_then(|()| self.cgroup.remove());
-        // The folder of the run, which is not the container's to remove.
+        // A group that was made where another had been has not made the folder above it.
         for folder in self.cgroup.folders() {
-            let _ = folder.ancestors().skip(1).take(2).try_for_each(std::fs::remove_dir);
+            let _ = folder.parent().map(std::fs::remove_dir);
         }
         if !std::thread::panicking() {
             done.unwrap_or_else(|error| panic!("{error}"));
