@@ -31,8 +31,8 @@ RULES = [
     Rule("tmpfs-options", "crun", r"mounts\./mnt/(18|19)", "of options that contradict each other the last one counts, as for mount(8) and runc"),
     Rule("bind-recursive-options", "crun", "failed", "crun 1.8 gives mount_setattr(2) an access-time mode without clearing the old one"),
     Rule("propagation-r?(shared|unbindable)", "crun", r"mounts\./volume", "crun 1.8 makes every mount private after that; the option asks for more"),
-    Rule("user-namespace.*", "runc", r"mounts\./(dev/(full|fuse|null|random|tty|urandom|zero)|proc/keys|proc/timer_list)",
-         "a device that is bound from the machine is nosuid and noexec, as under crun"),
+    Rule(".*", "runc", r"mounts\./(dev/(full|fuse|null|random|tty|urandom|zero)|proc/keys|proc/timer_list|secret)",
+         "a device that is bound from the machine, for a user namespace, is nosuid and noexec, as under crun", ours=".*noexec,nosuid.*"),
     Rule("terminal.*", "crun", r"mounts\./dev/console", "ours and runc keep the options of /dev/pts on the console"),
     # /dev
     Rule(".*", "crun", r"dev\.'/dev/core' -> '/proc/kcore'", "not among the links that the specification lists (config-linux.md, default filesystems)"),
