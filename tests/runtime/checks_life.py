@@ -223,9 +223,9 @@ def ends(scene):
             return
 
 
-@check(16, "many at once do not disturb each other", breaks=("hang",))
+@check(16, "many at once do not disturb each other", breaks=())
 def at_once(scene):
-    place, name = scene.bundle(["/bin/sh", "-c", "exit $CODE"])
+    place, name = scene.bundle(["hello"], lambda config: config["linux"].pop("cgroupsPath", None))
     many = [subprocess.Popen(scene.runtime.argv("run", "--bundle", str(place), f"{name}-{number}"), stdout=subprocess.DEVNULL,
                              stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, env=scene.runtime.environment(), text=True)
             for number in range(12)]

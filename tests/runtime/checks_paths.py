@@ -13,7 +13,7 @@ def capabilities(config, *names):
         config["process"]["capabilities"][kind] = [*config["process"]["capabilities"][kind], *names]
 
 
-@check(1, "the old root is gone", breaks=("chroot", "propagation"))
+@check(1, "the old root is gone", breaks=("chroot",))
 def old_root(scene):
     ended = scene.run(["leave-root", str(scene.sentinel / "secret")], lambda config: capabilities(config, "CAP_SYS_CHROOT"))
     yield from hung(ended)

@@ -144,6 +144,10 @@ def main():
             mine = observed(runtime, case, roots, folder, account)
             if options.show:
                 print("\n".join(f"{case.name}: {key}: {value!r}" for key, value in mine.items()))
+            if case.refused and runtime.name == "ours":
+                said = mine.get("failed", "it starts")
+                judge.judge(case.name, [] if case.refused in said else [f"is to be refused with `{case.refused}`: {said}"])
+                continue
             problems = [mine["failed"]] if "failed" in mine else list(promised(case, mine, account))
             for peer in peers:
                 if peer.name in case.lacking or "failed" in mine:

@@ -19,7 +19,42 @@ class Rule:
     theirs: str = ".*"
 
 
-RULES = []
+RULES = [
+    # Mounts
+    Rule(".*", "crun", r"mounts\./proc/(bus|fs|irq|sys)", "ours and runc keep nosuid, nodev and noexec of /proc on a read-only path below it"),
+    Rule(".*", ".*", r"mounts\./(proc/acpi|sys/firmware|secrets)", "a masked folder is an empty read-only tmpfs; ours adds nosuid, nodev, noexec"),
+    Rule(".*", "crun", r"mounts\./(proc/keys|proc/timer_list|secret)", "a masked file is the null device; crun binds the machine's, ours the container's own, as runc"),
+    Rule(".*", "runc", r"mounts\./sys", "sysfs is read-only by its mount; runc also makes the superblock so, which the machine shares"),
+    Rule(".*", ".*", r"mounts\./sys/fs/cgroup", "the tmpfs above the controllers: read-only where `ro` is asked for; crun and runc leave it writable"),
+    Rule(".*", "crun", "writable", "crun leaves the tmpfs above the controllers writable", theirs=".*/sys/fs/cgroup.*"),
+    Rule("cgroup-writable", "runc", "writable", "without `ro` the tmpfs above the controllers can be written, as the options say", ours=".*/sys/fs/cgroup.*"),
+    Rule("tmpfs-options", "crun", r"mounts\./mnt/(18|19)", "of options that contradict each other the last one counts, as for mount(8) and runc"),
+    Rule("bind-recursive-options", "crun", "failed", "crun 1.8 gives mount_setattr(2) an access-time mode without clearing the old one"),
+    Rule("propagation-r?(shared|unbindable)", "crun", r"mounts\./volume", "crun 1.8 makes every mount private after that; the option asks for more"),
+    Rule(".*", "runc", r"mounts\./(dev/(full|fuse|null|random|tty|urandom|zero)|proc/keys|proc/timer_list|secret)",
+         "a device that is bound from the machine, for a user namespace, is nosuid and noexec, as under crun", ours=".*noexec,nosuid.*"),
+    Rule("terminal.*", "crun", r"mounts\./dev/console", "ours and runc keep the options of /dev/pts on the console"),
+    # /dev
+    Rule(".*", "crun", r"dev\.'/dev/core' -> '/proc/kcore'", "not among the links that the specification lists (config-linux.md, default filesystems)"),
+    Rule("user-namespace.*", "runc", r"dev\./dev/mqueue", "runc leaves its group unmapped"),
+    Rule("user-namespace-devices", "crun", r"(dev\.|mounts\.)/dev/fuse", "ours and runc bind the machine's node, crun one made for it"),
+    Rule("terminal", "crun", "terminal", "crun 1.8 gives no size to a terminal without `consoleSize`", theirs="(?!.*33 101).*"),
+    Rule("terminal-size", "crun", "terminal", "the size is that of the terminal the container is shown on; `consoleSize` is for one that has none"),
+    # Control groups
+    Rule(".*", ".*", r"outside\.cgroup\.(blkio|cpu|cpuacct|cpuset|freezer|memory|name=systemd|pids)(/.*)?",
+         "ours makes a group where the configuration has a limit, others in every hierarchy", ours="/|elsewhere|None"),
+    Rule(".*", "crun", r"outside\.cgroup\.", "crun does not see the v2 half of a hybrid tree here; ours keeps a group there for kill and freeze"),
+    Rule(".*", ".*", r"outside\.cgroup\.devices/devices.list", "the default devices of the specification, /dev/console among them; runc has /dev/net/tun instead",
+         theirs=".*"),
+    Rule("cgroup-namespace-shared", ".*", r"cgroup\..*", "ours makes a group where the configuration has a limit, others in every hierarchy", ours="/"),
+    Rule("cgroup-namespace-shared", "crun", "cgroup\\.?", "crun does not see the v2 half of a hybrid tree here"),
+    Rule("memory-unlimited", "crun", "failed", "crun 1.8 writes a pids limit of -1 as a number"),
+    Rule("cpu-shares-least", "crun", "failed", "crun 1.8 writes a quota of -1 as an unsigned number"),
+    # The rest
+    Rule(".*", ".*", r"state\.ociVersion", "the version of the specification that the runtime follows"),
+    Rule(".*", ".*", r"state\.annotations", "there are none, which may be told as an empty object or not at all", ours="{}", theirs="None"),
+    Rule("personality", "runc", r"identity\.personality", "runc 1.1 does not know `linux.personality`"),
+]
 
 
 def find(case, peer, field, mine, other):

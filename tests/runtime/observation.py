@@ -45,13 +45,14 @@ def as_lines(body, bundle):
 def as_words(body, _):
     for line in body:
         name, _, value = line.partition(" ")
-        yield name.rstrip(":"), value
+        yield name.rstrip(":"), value if name != "pid" or value == "1" else "the machine's"
 
 
 def as_status(body, _):
     for line in body:
         name, _, value = line.partition(":\t")
-        yield name, value.strip()
+        if name != "NSpid" or "\t" in value:
+            yield name, value.strip()
 
 
 def as_limits(body, _):
@@ -101,8 +102,12 @@ def as_groups(body, _):
         yield controllers, re.sub(r"^/process_api/\w+", "/OWN", path)
 
 
-PARSERS = {"status": as_status, "identity": as_words, "mounts": as_mounts, "limits": as_limits, "dev": as_nodes,
-           "fds": as_descriptors, "cgroup": as_groups, "masked": as_words, "sysctl": as_words, "volume": as_nodes}
+def as_table(body, _):
+    yield "", "\n".join(" ".join(line.split()) for line in body)
+
+
+PARSERS = {"clocks": as_table, "maps": as_table, "status": as_status, "identity": as_words, "mounts": as_mounts,
+           "limits": as_limits, "dev": as_nodes, "fds": as_descriptors, "cgroup": as_groups, "masked": as_words, "sysctl": as_words, "volume": as_nodes}
 
 
 def outside(pid, cgroups_path):

@@ -1,0 +1,148 @@
+#!/usr/bin/env python3
+"""A runtime with a guard taken out: runc, with what `BREAK` names done wrong before it, after it or in its place.
+
+The self-test gives it to the checks of `security.py`, each of which must refuse it. Where a mistake cannot be brought
+about through runc its effect is: a check looks at effects.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+BREAK = os.environ["BREAK"]
+REAL = os.environ.get("JUDGE_REAL", "runc")
+EVERY = ["CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_SETUID", "CAP_SETGID", "CAP_SYS_ADMIN", "CAP_SYS_PTRACE", "CAP_NET_RAW"]
+
+
+def without(config, *kinds):
+    config["linux"]["namespaces"] = [n for n in config["linux"]["namespaces"] if n["type"] not in kinds]
+
+
+def no_dev(config):
+    config["mounts"] = [mount for mount in config["mounts"] if not mount["destination"].startswith("/dev")]
+
+
+def unmasked(config):
+    config["linux"]["maskedPaths"] = config["linux"]["readonlyPaths"] = []
+
+
+def privileged(config):
+    config["process"]["noNewPrivileges"] = False
+    config["process"]["capabilities"] = {kind: EVERY for kind in ("bounding", "effective", "permitted")}
+
+
+def writable(config):
+    for mount in config["mounts"]:
+        mount["options"] = [option for option in mount.get("options", []) if option not in ("ro", "rro")]
+
+
+def unlimited(config):
+    for name in ("memory", "pids"):
+        config["linux"]["resources"].pop(name, None)
+
+
+def descriptor_as_folder(config):
+    """A working folder that is a descriptor of the host's: what can be reached from there is reached."""
+    if "fd/" in config["process"]["cwd"] or config["process"]["cwd"] == "/linked":
+        config["process"]["cwd"] = "/"
+        config["mounts"].append({"destination": "/.host", "type": "bind", "source": "/", "options": ["rbind"]})
+        config["process"]["args"][1] = "/.host/" + config["process"]["args"][1].lstrip("./")
+
+
+# What is changed in config.json, where that is enough.
+CHANGES = {
+    "image-dev": no_dev,
+    "image-mask": unmasked,
+    "masks": unmasked,
+    "pid-shared": lambda config: without(config, "pid"),
+    "kill-one": lambda config: without(config, "pid"),
+    "working-folder": descriptor_as_folder,
+    "privileges": privileged,
+    "groups": lambda config: config["process"]["user"].update(additionalGids=[27]),
+    "seccomp": lambda config: config["linux"].pop("seccomp", None),
+    "devices": lambda config: config["linux"]["resources"].update(devices=[{"allow": True, "access": "rwm"}]),
+    "limits": unlimited,
+    "cgroup-writable": writable,
+    "no-group": lambda config: config["linux"].update(cgroupsPath="/judged-elsewhere"),
+    "volumes": writable,
+    "fewer": lambda config: [config["linux"][kind][0].update(size=1) for kind in ("uidMappings", "gidMappings") if kind in config["linux"]],
+    "hook-environment": lambda config: [subprocess.run([hook["path"]], check=False) for hook in config.pop("hooks", {}).get("createRuntime", [])],
+}
+
+
+def before(words, config, root):
+    """What a careless runtime does to the machine; returns the words of the command that is run then."""
+    if BREAK == "follow":
+        for mount in config["mounts"]:
+            os.makedirs(f"{root}{mount['destination']}", exist_ok=True)
+            if mount.get("type") == "bind" and os.path.isfile(mount["source"]):
+                os.rmdir(f"{root}{mount['destination']}")
+    if BREAK == "follow-sysctl":
+        for name, value in config["linux"].get("sysctl", {}).items():
+            Path(f"{root}/proc/sys/{name.replace('.', '/')}").write_text(value)
+    if BREAK == "cgroup-path" and ".." in config["linux"].get("cgroupsPath", ""):
+        os.makedirs(os.path.normpath("/sys/fs/cgroup" + config["linux"]["cgroupsPath"]), exist_ok=True)
+    if BREAK == "names":
+        place = Path(words[words.index("--root") + 1], words[-1])
+        place.mkdir(parents=True, exist_ok=True)
+        (place / "state.json").write_text("{}")
+    if BREAK == "hang":
+        time.sleep(1000)
+    if BREAK == "chroot":
+        os.execvp("unshare", ["unshare", "--mount", "--pid", "--fork", "chroot", root, *config["process"]["args"]])
+    if BREAK == "descriptors" and os.path.exists("/proc/self/fd/9"):
+        os.dup2(9, 3)
+        at = words.index("--bundle")
+        return [*words[:at], "--preserve-fds", "1", *words[at:]]
+    return words
+
+
+def run(words):
+    """`run` of a bundle whose config.json is changed for the time."""
+    bundle = Path(words[words.index("--bundle") + 1])
+    path = bundle / "config.json"
+    written = path.read_text()
+    config = json.loads(written)
+    try:
+        CHANGES.get(BREAK, lambda config: None)(config)
+        words = before(words, config, bundle / "rootfs")
+        path.write_text(json.dumps(config))
+        started = subprocess.Popen([REAL, *words], close_fds=False)
+        if BREAK == "state-open":
+            folder = Path(words[words.index("--root") + 1], words[-1])
+            while started.poll() is None and not (folder / "state.json").exists():
+                time.sleep(0.005)
+            if folder.exists():
+                folder.chmod(0o755)
+        code = started.wait()
+    finally:
+        path.write_text(written)
+    if BREAK == "ignore" and code:
+        print("hello")
+        return 0
+    return code
+
+
+def main():
+    words = sys.argv[1:]
+    command = next((word for word in words if word in ("run", "exec", "kill", "delete")), None)
+    if command == "run":
+        sys.exit(run(words))
+    if BREAK == "own-program" and command == "exec":
+        at = words.index("exec")
+        state = json.loads(subprocess.run([REAL, *words[:at], "state", words[at + 1]], capture_output=True, text=True, check=True).stdout)
+        own = os.environ["JUDGE_OWN"]
+        os.execv(own, [own, "--target", str(state["pid"]), "--mount", "--pid", "--", *words[at + 2:]])
+    if BREAK == "kill-one" and command in ("kill", "delete"):
+        name = words[-2] if command == "kill" else words[-1]
+        answer = subprocess.run([REAL, *words[:2], "state", name], capture_output=True, text=True, check=False)
+        if answer.returncode == 0:
+            os.kill(json.loads(answer.stdout)["pid"], 9)
+        return
+    os.execvp(REAL, [REAL, *words])
+
+
+main()
