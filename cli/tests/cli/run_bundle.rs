@@ -177,3 +177,17 @@ fn pipes_go_through() {
     let Some(folder) = bundle("cat; echo fine", |_| {}) else { return };
     assert_eq!(folder.bash("$JOBC run . <&-").exits(0).out, "fine\n");
 }
+
+#[test]
+fn a_signal_ends_the_unpacking_too() {
+    let Some(folder) = bundle("echo ran", |_| {}) else { return };
+    // Many small files take long.
+    let run = folder.bash(
+        "set -m; seq 100000 >files; mkdir tree; (cd tree && xargs touch <../files)
+        tar -C tree -cf rootfs.tar . && rm -r tree
+        id=unpack-$$; $JOBC run --id $id . </dev/null & run=$!
+        for i in $(seq 400); do [ -n \"$(ls /run/jobc/containers/$id 2>/dev/null)\" ] && break; sleep 0.01; done
+        kill -INT $run; wait $run; echo $?; ls -d /run/jobc/containers/$id",
+    );
+    assert_eq!(run.out, "130\n", "{}", run.err);
+}
