@@ -29,6 +29,10 @@ oracles *arguments:
     tests/oracles/selftest
     tests/oracles/run {{ arguments }}
 
+# Build target/release/jobc as it is handed out: one static file
+release:
+    ./release
+
 # Build the program and compile one example into target/demo
 demo *job:
     ./demo {{ job }}

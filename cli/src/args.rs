@@ -87,7 +87,12 @@ pub(crate) enum Command {
 /// `jobc run` alone: a start must not wait for the options of every other command to be laid out.
 #[cfg(target_os = "linux")]
 #[derive(Debug, Parser)]
-#[command(name = "jobc run", about = "Run a bundle on this machine, in the foreground", max_term_width = 100)]
+#[command(
+    name = "jobc run",
+    bin_name = "jobc run",
+    about = "Run a bundle on this machine, in the foreground",
+    max_term_width = 100
+)]
 pub(crate) struct OnlyRun {
     /// When to use colours
     #[arg(long, value_enum, default_value_t = ColourArg::Auto, env = "JOBC_COLOR", value_name = "WHEN", alias = "color")]
@@ -101,6 +106,7 @@ pub(crate) struct OnlyRun {
 #[derive(Debug, Parser)]
 #[command(
     name = "jobc oci",
+    bin_name = "jobc oci",
     about = "Make, start and remove containers as an OCI runtime does, for podman, containerd and others",
     max_term_width = 100
 )]

@@ -30,7 +30,11 @@ struct Asked {
 fn asked() -> Option<Asked> {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let option = |name: &str| {
-        words.iter().position(|word| word == name).and_then(|at| words.get(at + 1)).and_then(|word| word.parse().ok())
+        words
+            .iter()
+            .position(|word| word == name)
+            .and_then(|at| words.get(at + 1))
+            .and_then(|word| word.parse().ok())
     };
     Some(Asked {
         bundle: words.first()?.clone(),
@@ -75,13 +79,16 @@ fn measure(asked: &Asked) -> Result<Vec<(f64, f64)>> {
         let mut gang = Vec::with_capacity(asked.gang);
         for member in 0..asked.gang {
             let id = Id::new(&format!("in-process-{}-{round}-{member}", std::process::id()))?;
-            gang.push(make::begin(&store, &id)?.make(&bundle, Request::default(), Then::Attend)?);
+            gang.push(make::begin(&store, &id)?.make(&bundle, Request::default(), Then::Attend, None)?);
         }
         let started = begun.elapsed();
         for made in gang {
             let code = made.process.wait()?.code();
             if code != 0 {
-                return Err(Error::new(jobc_runtime::error::Kind::State, format!("a container ended with {code}")));
+                return Err(Error::new(
+                    jobc_runtime::error::Kind::State,
+                    format!("a container ended with {code}"),
+                ));
             }
             made.container.delete(true)?;
         }

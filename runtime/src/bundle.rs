@@ -1,7 +1,7 @@
 //! A bundle: a folder with config.json, made by `jobc build` or by any other OCI tool.
 
 use std::fs::File;
-use std::io::Read as _;
+use std::io::{ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 
 use crate::config::Config;
@@ -28,18 +28,24 @@ impl Bundle {
         let dir = std::fs::canonicalize(dir).map_err(|error| {
             Error::new(Kind::Config, format!("cannot open `{shown}`: {}", because(&error)))
         })?;
-        if !dir.is_dir() {
-            let error = Error::new(Kind::Config, format!("`{shown}` is not a bundle: it is a file"));
-            return Err(error.help(match dir.file_name().and_then(|name| name.to_str()) {
-                Some("config.json") => "name the folder the config.json is in",
-                _ => "a bundle is a folder with a config.json; `jobc build` makes one for each task of a job file",
-            }));
-        }
-        let file = File::open(dir.join("config.json")).map_err(|error| refused(&dir, &error))?;
-        let mut text = Vec::new();
-        file.take(LARGEST + 1).read_to_end(&mut text).map_err(|error| {
+        let file = match File::open(dir.join("config.json")) {
+            Ok(file) => file,
+            Err(error) if error.kind() == ErrorKind::NotADirectory => {
+                let error = Error::new(Kind::Config, format!("`{shown}` is not a bundle: it is a file"));
+                return Err(error.help(match dir.file_name().and_then(|name| name.to_str()) {
+                    Some("config.json") => "name the folder the config.json is in",
+                    _ => "a bundle is a folder with a config.json; `jobc build` makes one for each task of a job file",
+                }));
+            }
+            Err(error) => return Err(refused(&dir, &error)),
+        };
+        let unreadable = |error: std::io::Error| {
             Error::new(Kind::Config, format!("cannot read config.json: {}", because(&error)))
-        })?;
+        };
+        // As much as it is now, so that it takes one call; it may grow meanwhile.
+        let size = file.metadata().map_err(unreadable)?.len().min(LARGEST);
+        let mut text = Vec::with_capacity(usize::try_from(size).unwrap_or_default() + 64);
+        file.take(LARGEST + 1).read_to_end(&mut text).map_err(unreadable)?;
         if text.len() as u64 > LARGEST {
             return Err(Error::new(Kind::Config, "config.json is larger than 16 MiB")
                 .help("no bundle needs that much; check that the file is a container's configuration"));

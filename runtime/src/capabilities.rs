@@ -5,10 +5,13 @@
 //! other under the rules of capabilities(7) are refused here, where the field can still be named, and not by an
 //! `EPERM` inside the container.
 
+use std::sync::OnceLock;
+
 use linux_raw_sys::general as kernel;
 use oci_spec::runtime::{Capabilities, Capability, LinuxCapabilities};
 
 use crate::error::{Error, Kind, Result};
+use crate::kernel_file;
 
 #[cfg(test)]
 mod tests;
@@ -90,18 +93,23 @@ impl Sets {
     }
 }
 
-/// The capabilities that this machine's kernel knows, a bit for each.
+/// The capabilities that this machine's kernel knows, a bit for each; looked up once.
 ///
 /// # Errors
 /// [`Kind::Machine`] where /proc does not say: guessing too few would leave some in the bounding set.
 pub fn known() -> Result<u64> {
     const PATH: &str = "/proc/sys/kernel/cap_last_cap";
-    let text = std::fs::read_to_string(PATH).unwrap_or_default();
-    let Ok(last @ 0..=63) = text.trim().parse::<u32>() else {
+    static KNOWN: OnceLock<u64> = OnceLock::new();
+    if let Some(known) = KNOWN.get() {
+        return Ok(*known);
+    }
+    let mut buffer = [0; 16];
+    let text = kernel_file::read(PATH, &mut buffer).ok().and_then(|text| std::str::from_utf8(text).ok());
+    let Some(last @ 0..=63) = text.and_then(|text| text.trim().parse::<u32>().ok()) else {
         let message = format!("cannot learn from `{PATH}` which capabilities this kernel has");
         return Err(Error::new(Kind::Machine, message).help("mount /proc"));
     };
-    Ok(u64::MAX >> (63 - last))
+    Ok(*KNOWN.get_or_init(|| u64::MAX >> (63 - last)))
 }
 
 /// The names of capabilities in the order of their numbers, as config.json writes them.

@@ -45,6 +45,8 @@ pub struct Options {
     ///
     /// Needed where config.json asks for a terminal; the name sent with it is `/dev/ptmx`.
     pub console: Option<OwnedFd>,
+    /// Rows and columns of the user's own terminal, which count before config.json's `consoleSize`.
+    pub window_size: Option<(u16, u16)>,
     /// How many descriptors from 3 on stay open in the container.
     pub preserve_fds: u32,
     /// Kill the container when the thread that started it ends (`PR_SET_PDEATHSIG`).
@@ -90,7 +92,8 @@ pub fn config(folder: &Path) -> Result<Spec> {
 /// Sends a signal to a container's first process, or to all of its processes.
 pub fn kill(store: &Store, id: &Id, signal: Signal, all: bool) -> Result<()> {
     let record = store.read(id)?;
-    if all {
+    // Without a pid namespace of its own the others would outlive the first process's kill.
+    if all || signal == Signal::KILL && !record.pid_namespace {
         let cgroup = cgroup(&record);
         if signal == Signal::KILL {
             cgroup.kill()?;
@@ -171,13 +174,16 @@ impl Container {
         let program = arguments.and_then(|arguments| arguments.first()).map_or("", String::as_str);
         let pid = self.record.process.map_or(0, |process| process.pid);
         hold::release(self.entry.path(), program, pid)?;
-        stages::run(Stage::Poststart, &config, &self.record, Status::Running, pid)
+        stages::run(Stage::Poststart, &config, &self.record, (Status::Running, pid), None).inspect_err(|_| {
+            // The hook's failure is what is told.
+            let _ = self.end();
+        })
     }
 
     /// Freezes every process of it.
     pub fn pause(&mut self) -> Result<()> {
         match self.status() {
-            Status::Created | Status::Running => cgroup(&self.record).freeze(),
+            Status::Running => cgroup(&self.record).freeze(),
             status => Err(self.is_not("running", status)),
         }
     }
@@ -208,19 +214,28 @@ impl Container {
             return Err(error.help("end it first, or delete it with `--force`"));
         }
         self.end()?;
-        // A container that was never made completely has no copy of its configuration, and no hooks to run.
-        let config = config(self.entry.path()).ok();
-        let failed = config.filter(|_| self.record.process.is_some());
-        let failed = failed.map(|config| stages::run_last(&config, &self.record)).unwrap_or_default();
+        let failed = if self.record.poststop {
+            match config(self.entry.path()) {
+                Ok(config) => stages::run_last(&config, &self.record),
+                Err(error) => vec![error],
+            }
+        } else {
+            vec![]
+        };
         self.entry.remove()?;
         Ok(failed)
     }
 
     /// Kills whatever of it still runs, waits until it is gone, and removes its control groups.
     fn end(&self) -> Result<()> {
-        if let Some(process) = self.record.process {
-            if let Some(pidfd) = process.open()? {
-                Signal::KILL.send(&pidfd)?;
+        let cgroup = cgroup(&self.record);
+        if let Some(process) = self.record.process
+            && let Some(pidfd) = process.open()?
+        {
+            Signal::KILL.send(&pidfd)?;
+            // Under version 1 what is frozen does not even die.
+            if cgroup.is_frozen()? {
+                cgroup.thaw()?;
             }
             if !process.wait(PATIENCE)? {
                 let message = format!("process {} was killed and is not gone", process.pid);
@@ -229,8 +244,11 @@ impl Container {
                 ));
             }
         }
-        let cgroup = cgroup(&self.record);
-        cgroup.kill()?;
+        // The end of a pid namespace's first process is that of all others in it. Without one they live on, and without a
+        // process in the record nobody knows what there is.
+        if !self.record.pid_namespace || self.record.process.is_none() {
+            cgroup.kill()?;
+        }
         cgroup.remove()
     }
 

@@ -24,6 +24,7 @@ pub mod exec;
 pub mod features;
 pub mod hooks;
 pub mod id_map;
+mod kernel_file;
 pub mod machine;
 pub mod mounts;
 pub mod namespaces;

@@ -1,6 +1,9 @@
 //! What the steps of a start depend on besides the bundle: this process's rights, and the kernel's reach.
 
+use std::sync::OnceLock;
+
 use crate::error::{Error, Result};
+use crate::kernel_file;
 
 /// Facts of this machine and process, read once a start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,14 +23,27 @@ impl Machine {
     pub fn look() -> Result<Self> {
         let held = rustix::thread::capabilities(None)
             .map_err(|errno| Error::machine("read this process's capabilities", errno))?;
-        let in_user_namespace = in_user_namespace();
-        Ok(Self { known: crate::capabilities::known()?, held: held.permitted.bits(), in_user_namespace })
+        Ok(Self {
+            known: crate::capabilities::known()?,
+            held: held.permitted.bits(),
+            in_user_namespace: in_user_namespace(),
+        })
     }
 }
 
-/// Whether this process is in a user namespace that is not the machine's, which has all ids, each as itself
-/// (user_namespaces(7)).
+/// Whether this process is in a user namespace that is not the machine's; looked at once.
 pub(crate) fn in_user_namespace() -> bool {
-    std::fs::read_to_string("/proc/self/uid_map")
-        .is_ok_and(|map| !map.split_whitespace().eq(["0", "0", "4294967295"]))
+    static IN: OnceLock<bool> = OnceLock::new();
+    *IN.get_or_init(|| {
+        // The machine's own user namespace has all ids, each as itself (user_namespaces(7)); a map has one line there,
+        // and at most 340 elsewhere.
+        match kernel_file::read("/proc/self/uid_map", &mut [0; 128]) {
+            Ok(map) => !map.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).eq([
+                &b"0"[..],
+                b"0",
+                b"4294967295",
+            ]),
+            Err(errno) => errno == rustix::io::Errno::FBIG,
+        }
+    })
 }

@@ -21,7 +21,7 @@ use crate::error::{Error, Kind, Result};
 use crate::hooks::inside::{HookInside, StateText};
 use crate::id_map::IdMaps;
 use crate::machine::Machine;
-use crate::namespaces::Join;
+use crate::namespaces::{Join, Namespace};
 use crate::operation::{Operation, Step};
 use crate::root::Root;
 use crate::seccomp::Program as Filter;
@@ -146,10 +146,13 @@ pub fn prepare(
     Ok(Prepared {
         steps: steps.list,
         namespaces: identity.new,
+        // Whose pid namespace is joined sees the new process from its first moment on, when no step is made yet. Only
+        // root's files below /proc can still be written then.
+        hidden: rustix::process::geteuid().is_root()
+            && identity.joined_before.iter().any(|join| join.kind == Namespace::Pid),
         joined_before: identity.joined_before,
         id_maps: identity.id_maps,
         hooks: parent_hooks(spec),
-        hidden: false,
         in_user_namespace: identity.in_user_namespace,
         program,
         descriptors,

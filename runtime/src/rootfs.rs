@@ -86,6 +86,7 @@ impl Place {
         folders.last().is_some_and(|(path, _)| path.as_c_str() == folder).then_some(name)
     }
 
+    /// Makes what is missing on the way to a place that was looked for and is not there.
     fn walk<K: Kernel>(
         &self,
         child: &Child<'_, K>,
@@ -98,10 +99,16 @@ impl Place {
             let is_last = index + 1 == steps.len();
             let (base, path) = child.base(path);
             let within = parent.unwrap_or(base);
-            let next = match kernel.open(base, path, OFlags::PATH, Mode::empty(), self.resolve()) {
-                Err(Errno::NOENT) if is_last && last == Last::File => make_file(kernel, within, name),
-                Err(Errno::NOENT) => make_folder(kernel, within, name),
-                other => other,
+            let next = if is_last {
+                match last {
+                    Last::File => make_file(kernel, within, name),
+                    Last::Folder => make_folder(kernel, within, name),
+                }
+            } else {
+                match kernel.open(base, path, OFlags::PATH, Mode::empty(), self.resolve()) {
+                    Err(Errno::NOENT) => make_folder(kernel, within, name),
+                    other => other,
+                }
             };
             if let Some(parent) = parent {
                 kernel.close(parent);

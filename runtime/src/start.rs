@@ -41,11 +41,13 @@ impl Prepared {
             trampoline::build(&program.candidates, program.filter.as_ref(), failure_writer.as_raw_fd())?;
         let mut steps = self.steps;
         let mut needed = vec![image.as_raw_fd(), failure_writer.as_raw_fd()];
-        needed.extend(steps.iter().filter_map(|step| match &step.operation {
-            Operation::Hold(fd) => Some(*fd),
-            Operation::Hook(hook) => Some(hook.state()),
-            _ => None,
-        }));
+        for step in &steps {
+            match &step.operation {
+                Operation::Hold(fd) => needed.push(*fd),
+                Operation::Hook(hook) => needed.extend([hook.state()].into_iter().chain(hook.image())),
+                _ => {}
+            }
+        }
         needed.sort_unstable();
         for step in &mut steps {
             match &mut step.operation {

@@ -113,6 +113,12 @@ pub struct Record {
     /// Limits that config.json asks for and nothing enforces.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unenforced: Vec<String>,
+    /// Whether it has a pid namespace of its own, so that nothing of it outlives its first process.
+    #[serde(default)]
+    pub pid_namespace: bool,
+    /// Whether hooks are to run when it is deleted.
+    #[serde(default)]
+    pub poststop: bool,
 }
 
 /// The structure that `state` prints and hooks read on their standard input (OCI runtime specification, "State").
@@ -148,13 +154,12 @@ pub const OCI_VERSION: &str = "1.2.1";
 impl Record {
     /// The state, as it is told to people, programs and hooks; `config` is the container's own copy of config.json.
     pub fn state<'a>(&'a self, config: &'a Spec, status: Status) -> State<'a> {
-        let alive = !matches!(status, Status::Stopped | Status::Creating);
         let annotations = config.annotations().iter().flatten();
         State {
             oci_version: OCI_VERSION,
             id: &self.id,
             status,
-            pid: self.process.filter(|_| alive).map_or(0, |process| process.pid),
+            pid: self.process.filter(|_| status != Status::Stopped).map_or(0, |process| process.pid),
             bundle: &self.bundle,
             rootfs: config.root().as_ref().map(|root| self.bundle.join(root.path())),
             created: rfc3339(self.created),

@@ -149,6 +149,8 @@ pub trait Kernel {
     fn clone_tree(&self, directory: Fd, path: &CStr, recursive: bool) -> Result<Fd, Errno>;
     /// move_mount(2) of a detached mount onto what a descriptor refers to.
     fn attach(&self, mount: Fd, target: Fd) -> Result<(), Errno>;
+    /// move_mount(2) of a detached mount onto a name in a folder; a link there is not followed.
+    fn attach_in(&self, mount: Fd, folder: Fd, name: &CStr) -> Result<(), Errno>;
     /// mount_setattr(2) of a mount by its descriptor.
     fn mount_setattr(&self, mount: Fd, recursive: bool, attributes: MountAttributes) -> Result<(), Errno>;
     /// pivot_root(2) with both arguments `.`.

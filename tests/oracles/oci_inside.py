@@ -92,7 +92,10 @@ def mounted(config, mounts):
         if place not in mounts:
             yield f"nothing is mounted at `{place}`"
             continue
-        wanted = {"ro", "nosuid", "nodev", "noexec"} & set(mount.get("options", []))
+        # `rro` is `ro` for the mounts below as well.
+        recursive = {"rro": "ro", "rnosuid": "nosuid", "rnodev": "nodev", "rnoexec": "noexec"}
+        options = [recursive.get(option, option) for option in mount.get("options", [])]
+        wanted = {"ro", "nosuid", "nodev", "noexec"} & set(options)
         for name in sorted(wanted - mounts[place][0] - on_each_controller(mount, mounts)):
             yield f"mount `{place}` lacks `{name}`"
         if mount.get("type") not in (None, "bind", "none", "cgroup") and mounts[place][2] != mount["type"]:

@@ -7,7 +7,6 @@ mod exec;
 mod list;
 mod log;
 
-use crate::report::container_warning;
 use std::path::Path;
 
 use jobc_runtime::bundle::Bundle;
@@ -62,16 +61,16 @@ fn command(args: &OciArgs, log: &mut Log) -> Result<u8> {
     let without_cgroup = args.cgroup_manager == CgroupManager::Disabled;
     match command {
         OciCommand::Create { create, id } => {
-            make(&store, id, create, without_cgroup, Then::Hold, log)?.leave();
+            make(&store, id, create, without_cgroup, Then::Hold, None, log)?.leave();
         }
         OciCommand::Start { id } => Container::open(&store, &Id::new(id)?)?.start()?,
         OciCommand::Run { create, detach: true, id, .. } => {
-            make(&store, id, create, without_cgroup, Then::Leave, log)?.leave();
+            make(&store, id, create, without_cgroup, Then::Leave, None, log)?.leave();
         }
         OciCommand::Run { create, detach: false, keep, id, .. } => {
             let signals = Signals::take()?;
-            let made = make(&store, id, create, without_cgroup, Then::Attend, log)?;
-            return attend(made, &signals, Manner::PassOn, *keep);
+            let made = make(&store, id, create, without_cgroup, Then::Attend, Some(&signals), log)?;
+            return attend(made, &signals, Manner::PassOn, *keep, &mut |text| log.warn(text));
         }
         OciCommand::State { id } => {
             let id = Id::new(id)?;
@@ -93,7 +92,7 @@ fn command(args: &OciArgs, log: &mut Log) -> Result<u8> {
         OciCommand::List { format, quiet } => list::containers(&store, *format, *quiet)?,
         OciCommand::Pause { id } => Container::open(&store, &Id::new(id)?)?.pause()?,
         OciCommand::Resume { id } => Container::open(&store, &Id::new(id)?)?.resume()?,
-        OciCommand::Features => return Err(Error::new(Kind::Unsupported, "not there yet")),
+        OciCommand::Features => print_json(&jobc_runtime::features::features())?,
     }
     Ok(0)
 }
@@ -105,6 +104,7 @@ fn make(
     create: &CreateArgs,
     without_cgroup: bool,
     then: Then,
+    given_up: Option<&Signals>,
     log: &mut Log,
 ) -> Result<Made> {
     if create.no_pivot {
@@ -128,7 +128,7 @@ fn make(
         console_socket: create.console_socket.clone(),
         pid_file: create.pid_file.clone(),
     };
-    let made = make::begin(store, &id)?.make(&bundle, request, then)?;
+    let made = make::begin(store, &id)?.make(&bundle, request, then, given_up)?;
     for text in made.container.said.iter().chain(&made.container.record.unenforced) {
         log.warn(text);
     }
@@ -150,7 +150,13 @@ fn listened_for() -> u32 {
 }
 
 /// Stays with a container until its end, and deletes it; returns the exit code of its program.
-pub(crate) fn attend(made: Made, signals: &Signals, manner: Manner, keep: bool) -> Result<u8> {
+pub(crate) fn attend(
+    made: Made,
+    signals: &Signals,
+    manner: Manner,
+    keep: bool,
+    warn: &mut dyn FnMut(&str),
+) -> Result<u8> {
     let Made { container, process, terminal } = made;
     container.unlock();
     let mut relay = terminal.map(Relay::new).transpose()?;
@@ -159,7 +165,7 @@ pub(crate) fn attend(made: Made, signals: &Signals, manner: Manner, keep: bool) 
     if !keep {
         container.lock()?;
         for error in container.delete(true)? {
-            terminal::eprint(&container_warning(&error.to_string()));
+            warn(&error.to_string());
         }
     }
     Ok(exit?.code())

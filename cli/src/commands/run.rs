@@ -79,11 +79,12 @@ fn bundle(args: &RunArgs) -> Result<u8> {
     }
     allocation.make()?;
     let signals = Signals::take()?;
-    let made = begun.make(&copy, request, Then::Attend)?;
+    let made = begun.make(&copy, request, Then::Attend, Some(&signals))?;
+    let mut warn = |text: &str| terminal::eprint(&container_warning(text));
     for text in made.container.said.iter().chain(&made.container.record.unenforced) {
-        terminal::eprint(&container_warning(text));
+        warn(text);
     }
-    attend(made, &signals, Manner::AsCommand, args.keep)
+    attend(made, &signals, Manner::AsCommand, args.keep, &mut warn)
 }
 
 /// What nobody knows would not be kept, so the bundle would not run as it was written.

@@ -22,6 +22,9 @@ Usage: jobc [OPTIONS] <COMMAND>
 Commands:
   build        Write everything a job needs to run at its targets
   check        Check a job without writing anything
+  run          Run a bundle on this machine, in the foreground
+  oci          Make, start and remove containers as an OCI runtime does, for podman, containerd and
+               others
   plan         Print the plan: what was decided, with every default filled in
   schema       Print a JSON Schema
   explain      Explain a diagnostic code; without one, list all
@@ -283,8 +286,20 @@ fn the_manual_pages_render() {
     if !has_man {
         eprintln!("skipped: there is no `man` to render the pages with");
     }
-    for name in ["", "build", "check", "plan", "schema", "explain", "backends", "init", "completions", "man"]
-    {
+    for name in [
+        "",
+        "build",
+        "check",
+        "plan",
+        "schema",
+        "explain",
+        "backends",
+        "init",
+        "run",
+        "oci",
+        "completions",
+        "man",
+    ] {
         let arguments: Vec<&str> = ["man", name].into_iter().filter(|name| !name.is_empty()).collect();
         let page = folder.jobc(&arguments).exits(0).out;
         assert!(page.contains(".TH jobc") && page.contains(".SH SYNOPSIS"), "{name}: {page}");

@@ -10,7 +10,15 @@ mod failures;
 mod folder;
 mod formats;
 #[cfg(target_os = "linux")]
+mod hooks;
+#[cfg(target_os = "linux")]
 mod host_root;
 mod inputs;
+#[cfg(target_os = "linux")]
+mod oci;
 mod pipes;
+#[cfg(target_os = "linux")]
+mod roots;
+#[cfg(target_os = "linux")]
+mod run_bundle;
 mod secrets;

@@ -12,7 +12,7 @@ use serde_json::{Map, Value as Json, json};
 
 use crate::diagnostic::{Diagnostic, Sink, codes};
 use crate::document::{Document, Entry, Value};
-use crate::openpai::{LONGEST_JOB, Names, converted};
+use crate::openpai::{LONGEST_JOB, converted, short};
 
 use super::fields::{Fields, wrong};
 use super::nodes::{self, entry, map, number, sequence, string};
@@ -91,7 +91,8 @@ fn kept(
             && name.chars().all(|c| c.is_ascii_alphanumeric() || letters.contains(c))
     };
     let name = job.node.get("jobName").and_then(|name| name.as_str());
-    if let Some(name) = name.filter(|name| named(name, "_-") && Names::new(None).job(name) != **name) {
+    let changed = |name: &&str| converted(name, LONGEST_JOB, false).as_deref() != Some(*name);
+    if let Some(name) = name.filter(|name| named(name, "_-")).filter(changed) {
         protocol.insert("name".to_owned(), name.into());
     }
     let raw = job.node.get("taskRoles").map_or(&[][..], |roles| roles.items());
@@ -100,6 +101,10 @@ fn kept(
         .filter_map(|role| {
             let name = role.get("name")?.as_str().filter(|name| named(name, "_"))?;
             let labels = role::labels(role);
+            // A name that comes back by itself need not be kept.
+            if labels.is_empty() && short(name) == name {
+                return None;
+            }
             let kept =
                 if labels.is_empty() { json!({}) } else { json!({"resourcePerInstance": {"ports": labels}}) };
             Some((name.to_owned(), kept))

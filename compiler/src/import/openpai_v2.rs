@@ -140,7 +140,7 @@ pub(super) fn import(
 
 /// The scripts of all task roles, where jobc wrote every one of them and each reads back.
 fn sections<'a>(fields: &Fields<'a>) -> Option<BTreeMap<&'a str, Sections>> {
-    let roles = fields.node.get("taskRoles").filter(|_| kept::written_by_jobc(fields))?;
+    let roles = fields.node.get("taskRoles")?;
     let read = |role: &'a Entry| match role.value.get("commands").map(Node::items) {
         Some([only]) => Some((role.key.as_str(), read_sections(only.as_str()?)?)),
         _ => None,

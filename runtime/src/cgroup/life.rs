@@ -67,6 +67,16 @@ impl Cgroup {
             .help("they wait for the kernel, as for a disk or a network drive"))
     }
 
+    /// Kills whoever is left in the groups and removes them.
+    pub fn end(&self) -> Result<()> {
+        // A group that can be removed has nobody in it and nothing below it: then there is nobody to look for.
+        let is_empty = self.holder().is_some_and(|group| rustix::fs::rmdir(&group.folder).is_ok());
+        if !is_empty {
+            self.kill()?;
+        }
+        self.remove()
+    }
+
     /// Halts every process in the group, and waits until they have.
     pub fn freeze(&self) -> Result<()> {
         self.set_frozen(true)

@@ -10,9 +10,11 @@ use crate::bundle::Bundle;
 use crate::error::{Error, Kind, Result};
 use crate::hooks::Stage;
 use crate::machine::Machine;
+use crate::namespaces::Namespace;
 use crate::prepare::{Prepared, prepare};
 use crate::process::Process;
 use crate::root::Root;
+use crate::signals::Signals;
 use crate::state::store::Store;
 use crate::state::{Id, Record, Status, process};
 use crate::terminal::socket;
@@ -78,6 +80,8 @@ pub fn begin(store: &Store, id: &Id) -> Result<Begun> {
         process: None,
         cgroup: None,
         unenforced: Vec::new(),
+        pid_namespace: false,
+        poststop: false,
     };
     Ok(Begun { container: Some(Container { entry, record, said: Vec::new() }) })
 }
@@ -109,10 +113,18 @@ impl Begun {
     }
 
     /// Makes the container from a bundle, as far as `then` says. Nothing is left of it where that fails.
-    pub fn make(mut self, bundle: &Bundle, request: Request, then: Then) -> Result<Made> {
+    ///
+    /// A signal of `given_up` ends a hook that runs meanwhile, and with it the making.
+    pub fn make(
+        mut self,
+        bundle: &Bundle,
+        request: Request,
+        then: Then,
+        given_up: Option<&Signals>,
+    ) -> Result<Made> {
         let container =
             self.container.as_mut().ok_or_else(|| Error::new(Kind::State, "the container is made"))?;
-        let (process, terminal) = container.make(bundle, request, then)?;
+        let (process, terminal) = container.make(bundle, request, then, given_up)?;
         let container =
             self.container.take().ok_or_else(|| Error::new(Kind::State, "the container is made"))?;
         Ok(Made { container, process, terminal })
@@ -129,7 +141,13 @@ impl Drop for Begun {
 }
 
 impl Container {
-    fn make(&mut self, bundle: &Bundle, request: Request, then: Then) -> Result<(Process, Option<OwnedFd>)> {
+    fn make(
+        &mut self,
+        bundle: &Bundle,
+        request: Request,
+        then: Then,
+        given_up: Option<&Signals>,
+    ) -> Result<(Process, Option<OwnedFd>)> {
         bundle.config.refuse()?;
         let Request { mut options, root, console_socket, pid_file } = request;
         options.id.clone_from(&self.record.id);
@@ -146,7 +164,6 @@ impl Container {
         };
         self.record.bundle.clone_from(&bundle.dir);
         self.entry.write_file("config.json", &bundle.text)?;
-        self.entry.write(&self.record)?;
         let machine = Machine::look()?;
         let spec = &bundle.config.spec;
         let decided = Decided::of(spec, &options, &machine)?;
@@ -155,12 +172,16 @@ impl Container {
         let (mut cgroup, unenforced) = decided.make(spec, &options, &machine)?;
         self.record.cgroup = Some(cgroup.saved().clone());
         self.record.unenforced = unenforced.iter().map(ToString::to_string).collect();
+        self.record.pid_namespace = prepared.namespaces & Namespace::Pid.flag() != 0;
+        let hooks = spec.hooks().as_ref();
+        self.record.poststop = hooks.is_some_and(|hooks| !Stage::Poststop.of(hooks).is_empty());
         // Written before there is a process: what a killed command leaves in a control group must be found.
         self.entry.write(&self.record)?;
         let record = &self.record;
         let process = prepared.spawn(groups::entrances(&mut cgroup), &mut |pid| {
-            stages::run(Stage::Prestart, spec, record, Status::Creating, pid)?;
-            stages::run(Stage::CreateRuntime, spec, record, Status::Creating, pid)
+            let now = (Status::Creating, pid);
+            stages::run(Stage::Prestart, spec, record, now, given_up)?;
+            stages::run(Stage::CreateRuntime, spec, record, now, given_up)
         })?;
         self.record.process = process::Process::of_child(process.pid);
         self.entry.write(&self.record)?;
@@ -169,7 +190,7 @@ impl Container {
             write_pid(path, process.pid)?;
         }
         if then != Then::Hold {
-            stages::run(Stage::Poststart, spec, &self.record, Status::Running, process.pid)?;
+            stages::run(Stage::Poststart, spec, &self.record, (Status::Running, process.pid), given_up)?;
         }
         Ok((process, terminal))
     }

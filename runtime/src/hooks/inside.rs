@@ -17,6 +17,7 @@ use crate::error::{Error, Kind, Result};
 use crate::operation::Child;
 use crate::process::Stack;
 use crate::syscall::{Fd, Kernel};
+use crate::trampoline;
 
 /// A hook of the stages `createContainer` and `startContainer`, ready to be executed without allocating.
 #[derive(Debug)]
@@ -31,6 +32,9 @@ pub struct HookInside {
     pub environment: CList,
     /// The container's state, in a file in memory.
     state: OwnedFd,
+    /// What executes a hook of the image's files ([`crate::trampoline`]): the file of who starts it, which would be
+    /// `/proc/self/exe` until then, is the machine's, and the hook may be a script with `#!/proc/self/exe` (CVE-2019-5736).
+    image: Option<OwnedFd>,
     /// Where in it the process id is written: a run of spaces.
     pid_at: u64,
     /// When it is killed, in milliseconds.
@@ -62,12 +66,21 @@ impl HookInside {
             // Executed by name, later and elsewhere: its folders must be safe too, whatever it is.
             Program::open(hook.path())?.check_folders()?;
         }
+        let state_file = state.file()?;
+        let image = match stage {
+            // It reports its failures to a descriptor that must be open, and that nobody reads here.
+            "startContainer" => {
+                Some(trampoline::build(std::slice::from_ref(&path), None, state_file.as_raw_fd())?)
+            }
+            _ => None,
+        };
         Ok(Self {
             stage,
             path,
+            image,
             arguments: CList::new(arguments),
             environment: CList::new(list(hook.env().as_deref().unwrap_or_default())?),
-            state: state.file()?,
+            state: state_file,
             pid_at: state.pid_at,
             time_out: i32::try_from(milliseconds).unwrap_or(i32::MAX),
             stack: Stack::new()?,
@@ -100,6 +113,11 @@ impl HookInside {
         self.state.as_raw_fd()
     }
 
+    /// The descriptor of what executes it, where it is not executed by its path.
+    pub fn image(&self) -> Option<Fd> {
+        self.image.as_ref().map(std::os::fd::AsRawFd::as_raw_fd)
+    }
+
     /// What it means that the hook did not end well: `detail` is its exit code, or 128 and its signal.
     pub(crate) fn explain(&self, errno: Errno, detail: u32) -> Error {
         let path = self.path.to_string_lossy();
@@ -110,7 +128,7 @@ impl HookInside {
                 format!("the {stage} hook `{path}` was killed after {seconds} seconds"),
             )
             .help("give it a longer `timeout`"),
-            Errno::CHILD if detail == 127 => {
+            Errno::CHILD if matches!(detail, 126 | 127) => {
                 Error::new(Kind::Hook, format!("the {stage} hook `{path}` cannot be executed")).help(
                     if stage == "startContainer" {
                         "its path is one inside the container"

@@ -48,24 +48,18 @@ impl MountCgroups {
                         kernel.open(CWD, path, OFlags::PATH, Mode::empty(), ResolveFlags::NO_SYMLINKS)?;
                     let tree = kernel.clone_tree(group, c"", *recursive)?;
                     kernel.close(group);
-                    let set = MountAttributes { set: attributes, ..MountAttributes::default() };
-                    kernel.mount_setattr(tree, true, set)?;
                     tree
                 }
             };
-            let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-            let at = kernel.open(folder, name, OFlags::PATH, Mode::empty(), resolve)?;
-            kernel.attach(mount, at)?;
-            kernel.close(at);
+            kernel.attach_in(mount, folder, name)?;
             kernel.close(mount);
         }
         for (name, target) in &self.links {
             kernel.symlink(target, folder, name)?;
         }
-        if self.read_only {
-            let set = MountAttributes { set: MOUNT_ATTR_RDONLY.into(), ..MountAttributes::default() };
-            kernel.mount_setattr(folder, false, set)?;
-        }
+        // For the tmpfs and all hierarchies in one call: nobody but this process has seen them yet.
+        let set = MountAttributes { set: attributes, ..MountAttributes::default() };
+        kernel.mount_setattr(folder, true, set)?;
         kernel.close(folder);
         Ok(())
     }

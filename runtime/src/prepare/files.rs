@@ -248,7 +248,7 @@ fn console(spec: &Spec, options: &Options) -> Result<Option<crate::terminal::con
     });
     Ok(Some(crate::terminal::console::Console {
         socket: socket.as_raw_fd(),
-        size,
+        size: options.window_size.or(size),
         uid: process.user().uid(),
         console: Some(place(Path::new("/dev/console"), "/process/terminal")?),
     }))

@@ -133,7 +133,9 @@ fn console(process: &Process, options: &Options) -> Result<Console> {
     let size = |value: u64| u16::try_from(value).unwrap_or(u16::MAX);
     Ok(Console {
         socket: socket.as_raw_fd(),
-        size: process.console_size().as_ref().map(|window| (size(window.height()), size(window.width()))),
+        size: options
+            .window_size
+            .or(process.console_size().as_ref().map(|window| (size(window.height()), size(window.width())))),
         uid: process.user().uid(),
         console: None,
     })

@@ -1,6 +1,6 @@
 //! What the process may do: limits, scheduling, user, capabilities, filter.
 
-use oci_spec::runtime::{Process, Spec};
+use oci_spec::runtime::{LinuxSeccompAction, Process, Spec};
 
 use super::identity::Identity;
 use super::{Steps, c_string};
@@ -41,8 +41,14 @@ pub(super) fn list(
     if let Some(personality) = linux.and_then(|linux| linux.personality().as_ref()) {
         steps.at("/linux/personality", Operation::SetPersonality(scheduling::personality(personality)?));
     }
-    let mut filter = linux.and_then(|linux| linux.seccomp().as_ref()).map(seccomp::compile).transpose()?;
-    if let Some(program) = filter.as_ref().filter(|program| !program.unknown.is_empty()) {
+    let profile = linux.and_then(|linux| linux.seccomp().as_ref());
+    let mut filter = profile.map(seccomp::compile).transpose()?;
+    // Usual profiles list the calls of all architectures. What is not known gets the default action, so only a default
+    // that allows would let through what a rule was to refuse.
+    let lets_through = profile.is_some_and(|profile| {
+        matches!(profile.default_action(), LinuxSeccompAction::ScmpActAllow | LinuxSeccompAction::ScmpActLog)
+    });
+    if let Some(program) = filter.as_ref().filter(|program| lets_through && !program.unknown.is_empty()) {
         let names = program.unknown.join("`, `");
         steps.say(format!("/linux/seccomp: this machine's kernel interface has no system call `{names}`"));
     }

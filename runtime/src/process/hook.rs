@@ -11,7 +11,7 @@ use rustix::process::{Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid};
 use super::exit;
 use crate::hooks::inside::HookInside;
 use crate::syscall::linux::Linux;
-use crate::syscall::{Fd, Kernel as _, raw};
+use crate::syscall::{Fd, Kernel as _, of_fd, raw};
 
 /// Executes a hook in a process of its own and waits for its end; called in the container's first process.
 pub(crate) fn run_hook(hook: &HookInside) -> std::result::Result<u32, Errno> {
@@ -60,15 +60,33 @@ pub(crate) fn run_hook(hook: &HookInside) -> std::result::Result<u32, Errno> {
 extern "C" fn become_hook(data: *mut c_void) -> ! {
     // SAFETY: `data` is the hook that `run_hook` was given; who runs it waits.
     let hook = unsafe { &*data.cast::<HookInside>() };
-    let ready = Linux
-        .dup_to(hook.state(), 0)
-        .and_then(|()| Linux.close_range(3, Fd::MAX))
-        .and_then(|()| Linux.default_signals());
+    let ready =
+        Linux.dup_to(hook.state(), 0).and_then(|()| close_but(hook)).and_then(|()| Linux.default_signals());
     if ready.is_ok() {
-        let arguments =
-            [hook.path.as_ptr() as usize, hook.arguments.address(), hook.environment.address(), 0, 0, 0];
+        let (arguments, environment) = (hook.arguments.address(), hook.environment.address());
+        let (number, arguments) = match hook.image() {
+            Some(image) => {
+                let flags = general::AT_EMPTY_PATH as usize;
+                let path = c"".as_ptr() as usize;
+                (general::__NR_execveat, [of_fd(image), path, arguments, environment, flags, 0])
+            }
+            None => (general::__NR_execve, [hook.path.as_ptr() as usize, arguments, environment, 0, 0, 0]),
+        };
         // SAFETY: a C string and two arrays that end with a null pointer, all of the hook.
-        let _ = unsafe { raw::syscall(general::__NR_execve, arguments) };
+        let _ = unsafe { raw::syscall(number, arguments) };
     }
     exit(127)
+}
+
+/// Closes every descriptor from 3 on, but for the two that an image needs; it closes them by its own `execve`.
+fn close_but(hook: &HookInside) -> std::result::Result<(), Errno> {
+    let Some(image) = hook.image() else { return Linux.close_range(3, Fd::MAX) };
+    Linux.keep_on_exec(hook.state())?;
+    let (low, high) = (hook.state().min(image), hook.state().max(image));
+    for (first, last) in [(3, low - 1), (low + 1, high - 1), (high + 1, Fd::MAX)] {
+        if first <= last {
+            Linux.close_range(first, last)?;
+        }
+    }
+    Ok(())
 }

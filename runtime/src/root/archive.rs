@@ -1,7 +1,7 @@
 //! A root file system from an archive: rootfs.tar, .tar.gz or .tgz, which nobody has looked through.
 //!
 //! Every entry is placed below a descriptor of the new root by openat2(2) `RESOLVE_IN_ROOT`, so that no name and no link of
-//! the archive leads out of it; see [`tree`]. What is unpacked gets its name at the very end: a root that is there is whole.
+//! the archive leads out of it; see `tree.rs`. What is unpacked gets its name at the very end: a root that is there is whole.
 
 mod tree;
 

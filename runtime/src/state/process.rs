@@ -8,6 +8,7 @@ use rustix::process::{Pid, PidfdFlags};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
+use crate::kernel_file;
 
 /// A process that was seen alive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -72,7 +73,8 @@ impl Process {
 }
 
 fn stat(pid: u32) -> Option<Stat> {
-    parse(&std::fs::read(format!("/proc/{pid}/stat")).ok()?)
+    // Fifty-two numbers and a name of at most 64 bytes (proc_pid_stat(5)).
+    parse(kernel_file::read(format!("/proc/{pid}/stat"), &mut [0; 2048]).ok()?)
 }
 
 /// Reads a line of `/proc/PID/stat`. The second field is the program's name in parentheses and may hold anything,

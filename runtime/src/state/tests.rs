@@ -68,6 +68,8 @@ fn the_state_is_the_specifications_structure() {
         process: Some(Process { pid: 42, start_time: 7 }),
         cgroup: None,
         unenforced: Vec::new(),
+        pid_namespace: false,
+        poststop: false,
     };
     let told = |status| serde_json::to_string(&record.state(&config, status)).expect("JSON");
     assert_snapshot!(told(Status::Running), @r#"{"ociVersion":"1.2.1","id":"web","status":"running","pid":42,"bundle":"/bundles/web","rootfs":"/bundles/web/rootfs","created":"1970-01-01T00:00:00Z","owner":1000,"annotations":{"a":"1","b":"2"}}"#);

@@ -19,6 +19,11 @@ use crate::process;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Linux;
 
+/// Descriptors below this number stay open until [`crate::operation::Operation::CloseFrom`] closes all of them in one
+/// call, and the program's start what that one leaves: 60 calls fewer a start. Above it each is closed when it is done
+/// with, so that a bundle of a thousand mounts stays far below the usual limit of open files.
+const CLOSED_LATER: Fd = 256;
+
 /// A descriptor of the new process, lent to a call.
 fn lend(fd: Fd) -> BorrowedFd<'static> {
     // SAFETY: -1 is the only forbidden number, and no operation keeps one: descriptors come from calls that succeeded.
@@ -60,6 +65,9 @@ impl Kernel for Linux {
     }
 
     fn close(&self, fd: Fd) {
+        if fd < CLOSED_LATER {
+            return;
+        }
         // A close that fails has closed all the same (close(2)).
         let _ = call(general::__NR_close, [of_fd(fd), 0, 0, 0, 0, 0]);
     }
@@ -154,6 +162,11 @@ impl Kernel for Linux {
     fn attach(&self, mount: Fd, target: Fd) -> Result<(), Errno> {
         let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
         rustix::mount::move_mount(lend(mount), c"", lend(target), c"", flags)
+    }
+
+    fn attach_in(&self, mount: Fd, folder: Fd, name: &CStr) -> Result<(), Errno> {
+        let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
+        rustix::mount::move_mount(lend(mount), c"", lend(folder), name, flags)
     }
 
     fn mount_setattr(&self, mount: Fd, recursive: bool, attributes: MountAttributes) -> Result<(), Errno> {

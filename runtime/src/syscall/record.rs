@@ -184,6 +184,7 @@ impl Kernel for Record {
         fn copy_file(from: Fd, to: Fd) -> () { () }
         fn fsconfig(fs: Fd, key: &CStr, value: Option<&CStr>) -> () { () }
         fn attach(mount: Fd, target: Fd) -> () { () }
+        fn attach_in(mount: Fd, folder: Fd, name: &CStr) -> () { () }
         fn mount_setattr(mount: Fd, recursive: bool, attributes: MountAttributes) -> () { () }
         fn pivot_root() -> () { () }
         fn detach_here() -> () { () }

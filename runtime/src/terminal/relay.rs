@@ -10,7 +10,7 @@ use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::pty::OpenptFlags;
 use rustix::stdio::{stdin, stdout};
-use rustix::termios::{SpecialCodeIndex, isatty, tcgetattr, tcgetwinsize, tcsetwinsize};
+use rustix::termios::{SpecialCodeIndex, Winsize, isatty, tcgetattr, tcgetwinsize, tcsetwinsize};
 
 use super::RawMode;
 use crate::error::{Error, Result};
@@ -81,11 +81,7 @@ impl Relay {
 
     /// Gives the container's terminal the size of ours; the kernel tells the programs on it.
     pub fn resize(&self) {
-        let size =
-            [stdin(), stdout(), rustix::stdio::stderr()].into_iter().find_map(|fd| tcgetwinsize(fd).ok());
-        if let (Some(size), Some(master)) = (size, &self.master)
-            && size.ws_row > 0
-        {
+        if let (Some(size), Some(master)) = (window_size(), &self.master) {
             let _ = tcsetwinsize(master, size);
         }
     }
@@ -236,6 +232,12 @@ impl Relay {
             }
         }
     }
+}
+
+/// The size of our own terminal; nothing where we have none, or it does not know.
+pub(crate) fn window_size() -> Option<Winsize> {
+    let sides = [stdin(), stdout(), rustix::stdio::stderr()];
+    sides.into_iter().find_map(|fd| tcgetwinsize(fd).ok()).filter(|size| size.ws_row > 0)
 }
 
 /// Which of our sides `poll` found ready.

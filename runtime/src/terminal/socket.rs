@@ -52,6 +52,8 @@ pub(crate) fn for_terminal(
         None if wanted && ours => {
             let (receiving, sending) = pair()?;
             options.console = Some(sending);
+            // Before the program begins, which may look at once.
+            options.window_size = super::relay::window_size().map(|size| (size.ws_row, size.ws_col));
             Ok(Some(receiving))
         }
         None => Ok(None),

@@ -11,10 +11,10 @@ mod limits;
 mod under;
 
 use std::io::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use jobc_runtime::cgroup::{Cgroup, Layout, Request, Unenforced};
+use jobc_runtime::cgroup::{Cgroup, Layout, Request, Unenforced, Unified};
 use jobc_runtime::error::{Error, Result};
 use oci_spec::runtime::LinuxResources;
 use serde_json::Value;
@@ -26,25 +26,25 @@ struct Trial {
     layout: Layout,
 }
 
-/// The layout here, or nothing where this process may not make groups.
+/// The layout here, or nothing where this process may not make groups with limits.
 fn layout() -> Option<Layout> {
     let layout = Layout::detect().expect("the layout is read");
-    let mounts =
-        layout.hierarchies.iter().map(|one| &one.mount).chain(layout.unified.iter().map(|one| &one.mount));
-    let mut mounts = mounts.peekable();
-    if rustix::process::geteuid().is_root()
-        && mounts.peek().is_some()
-        && mounts.all(|mount| rustix::fs::access(mount, rustix::fs::Access::WRITE_OK).is_ok())
-    {
+    let v1 = layout.hierarchies.iter().map(|hierarchy| &hierarchy.mount);
+    let mut mounts = v1.chain(layout.unified.iter().map(|unified| &unified.mount)).peekable();
+    let writable = |mount: &PathBuf| rustix::fs::access(mount, rustix::fs::Access::WRITE_OK).is_ok();
+    let given = mounts.peek().is_some() && mounts.all(writable);
+    // The root of a container's own namespace looks like the root of the tree, and holds the container's processes.
+    let passes_on = |unified: &Unified| !unified.mount.join("cgroup.type").exists();
+    if rustix::process::geteuid().is_root() && given && layout.unified.iter().all(passes_on) {
         return Some(layout);
     }
-    eprintln!("skipped: only root can make control groups, where they are mounted to be written");
+    eprintln!("skipped: only root can make control groups, where the root of their tree can be written");
     None
 }
 
 /// The path of a group that no other test, and no other run, has.
 fn path(name: &str) -> String {
-    format!("/jobc-test-{}/{name}/main-0", std::process::id())
+    format!("/jobc-test-{}-{name}/main-0", std::process::id())
 }
 
 fn resources(json: &Value) -> LinuxResources {
@@ -121,9 +121,9 @@ impl Trial {
 impl Drop for Trial {
     fn drop(&mut self) {
         let done = self.cgroup.kill().and_then(|()| self.cgroup.remove());
-        // The folder of the run, which is not the container's to remove.
+        // A group that was made where another had been has not made the folder above it.
         for folder in self.cgroup.folders() {
-            let _ = folder.ancestors().skip(1).take(2).try_for_each(std::fs::remove_dir);
+            let _ = folder.parent().map(std::fs::remove_dir);
         }
         if !std::thread::panicking() {
             done.unwrap_or_else(|error| panic!("{error}"));

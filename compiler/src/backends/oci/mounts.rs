@@ -40,9 +40,10 @@ pub(super) fn mounts(job: &JobPlan, task: Task<'_>, context: &Context<'_>) -> Ve
         if let Some(source) =
             job.volumes.get(&mount.volume).and_then(|v| source(job, &mount.volume, v, context))
         {
-            let access = if mount.writable { "rw" } else { "ro" };
+            // With all that is mounted below it: a disk below a read-only folder is not to be written either.
+            let access = if mount.writable { "rw" } else { "rro" };
             let from = job.volumes.get(&mount.volume).map(|volume| place(&mount.volume, volume));
-            list.push(bind(&mount.path, source.as_str(), &["rbind", "nosuid", "nodev", access], from));
+            list.push(bind(&mount.path, source.as_str(), &["rbind", "rnosuid", "rnodev", access], from));
         }
     }
     for (file, from) in text_files(role) {

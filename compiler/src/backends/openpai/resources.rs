@@ -1,6 +1,5 @@
 //! Resources in OpenPAI's units: whole CPUs and MiB, rounded up and told.
 
-use jobc_schema::job::Compat;
 use jobc_schema::plan::{PortPlan, RolePlan};
 use serde_json::{Map, Value, json};
 
@@ -64,9 +63,9 @@ impl Lowering<'_> {
             "extraContainerOptions",
         ]);
         let at = role.at().key("resources");
-        // What OpenPAI gives unasked is not asked for: it tells the tasks of what is.
-        let compat = self.job.compat.contains(&Compat::Openpai);
-        let unasked = compat.then_some(SHM_MIB * MIB);
+        // A job that came from OpenPAI does not ask for what it had unasked: tasks are told of what is asked for.
+        let as_it_was = self.kept.commands(&self.names.role(&role.name)).is_some();
+        let unasked = as_it_was.then_some(SHM_MIB * MIB);
         if let Some(bytes) = role.resources.shm_bytes.filter(|bytes| Some(*bytes) != unasked) {
             out.insert("shmMB".into(), json!(self.mebibytes(bytes, role, "shm")));
             self.origin(&part.key("shmMB"), &at.key("shm"));

@@ -97,7 +97,7 @@ pub(super) fn read<'a>(field: &'a Entry, job: &Job<'_, 'a>, sink: &mut Sink) -> 
         let found = job.pool.named(named, "dockerimage", sink)?;
         Some((named, found.node.get("uri")?.as_str()?))
     });
-    let unasked = sections.is_none_or(|sections| sections.compat);
+    let unasked = sections.is_none();
     entries.extend(resources::read(&role, unasked, &mut kept, sink));
     match (sections, role.entry("commands")) {
         (Some(sections), Some(field)) => entries.extend(read_back(field, sections)),

@@ -18,6 +18,8 @@ fn record(name: &str) -> Record {
         process: None,
         cgroup: None,
         unenforced: Vec::new(),
+        pid_namespace: false,
+        poststop: false,
     }
 }
 

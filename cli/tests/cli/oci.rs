@@ -1,0 +1,459 @@
+//! `jobc oci` as those who drive a runtime use it, on the machine's own files.
+
+use serde_json::{Value, json};
+use snapbox::assert_data_eq;
+use snapbox::str;
+
+use crate::folder::{Folder, Run, binary, command};
+
+/// A folder with a bundle, whose program is a line for a shell; nothing where this user cannot be root.
+pub(crate) fn bundle(script: &str, change: impl FnOnce(&mut Value)) -> Option<Folder> {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: only root sees what this is about");
+        return None;
+    }
+    let folder = Folder::new();
+    let mut config = json!({
+        "ociVersion": "1.1.0",
+        "root": {"path": "rootfs"},
+        "process": {"args": ["/bin/sh", "-c", script], "cwd": "/", "env": ["PATH=/usr/bin:/bin"], "user": {"uid": 0, "gid": 0}},
+        "mounts": [
+            {"destination": "/proc", "type": "proc", "source": "proc"},
+            {"destination": "/dev", "type": "tmpfs", "source": "tmpfs", "options": ["mode=755"]},
+            {"destination": "/dev/pts", "type": "devpts", "source": "devpts", "options": ["newinstance", "ptmxmode=0666", "mode=0620", "gid=5"]}
+        ],
+        "annotations": {"dev.jobc.image": "host", "who": "a test"},
+        "linux": {"namespaces": [{"type": "pid"}, {"type": "mount"}, {"type": "ipc"}, {"type": "uts"}]}
+    });
+    // Tests run side by side, each with a state root of its own; the control groups are the machine's.
+    let own = folder.path().file_name().unwrap_or_default().trim_start_matches('.').to_owned();
+    config["linux"]["cgroupsPath"] = json!(format!("/jobc/{own}"));
+    change(&mut config);
+    folder.write("config.json", &config.to_string());
+    Some(folder)
+}
+
+/// Runs a script with `$J` for `jobc oci` on a state root of the test's own, and `status ID` for a container's status.
+fn script(folder: &Folder, lines: &str) -> Run {
+    folder.bash(&format!(
+        "J=\"$JOBC oci --root state\"
+        status() {{ $J state $1 | sed -n 's/.*\"status\": \"\\(.*\\)\".*/\\1/p'; }}
+        until_is() {{ for i in $(seq 100); do [ \"$(status $1)\" = $2 ] && break; sleep 0.05; done; status $1; }}
+        {lines}"
+    ))
+}
+
+const FOREVER: &str = "trap 'exit 5' TERM; while :; do sleep 0.05; done";
+
+#[test]
+fn a_container_is_created_started_killed_and_deleted() {
+    let Some(folder) = bundle(FOREVER, |_| {}) else { return };
+    let run = script(
+        &folder,
+        "
+        $J create --bundle . --pid-file pid a </dev/null >out 2>&1; echo create $?
+        status a
+        [ \"$(cat pid)\" = \"$($J state a | sed -n 's/.*\"pid\": \\(.*\\),/\\1/p')\" ] && echo the pid file tells the pid
+        $J state a | grep who
+        $J create --bundle . a; echo again $?
+        $J list --quiet
+        $J start a; echo start $?
+        status a
+        $J start a; echo again $?
+        $J delete a; echo delete $?
+        $J kill a TERM; echo kill $?
+        until_is a stopped
+        $J kill a; echo kill $?
+        $J delete a; echo delete $?
+        $J state a; echo state $?
+        $J delete a; echo delete $?
+        $J delete --force a; echo force $?
+        cat out; ls state",
+    );
+    assert_data_eq!(
+        run.out,
+        str![[r#"
+create 0
+created
+the pid file tells the pid
+    "who": "a test"
+again 125
+a
+start 0
+running
+again 125
+delete 125
+kill 0
+stopped
+kill 125
+delete 0
+state 125
+delete 125
+force 0
+
+"#]]
+    );
+    assert_data_eq!(
+        run.err,
+        str![[r#"
+error: there is a container `a` already
+ = help: take another name, or remove it with `jobc oci delete --force a`
+error: container `a` is running, not created
+error: container `a` is running, not stopped
+ = help: end it first, or delete it with `--force`
+error: container `a` is not running
+error: container `a` does not exist
+ = help: `jobc oci list` shows those that do
+error: container `a` does not exist
+ = help: `jobc oci list` shows those that do
+
+"#]]
+    );
+}
+
+#[test]
+fn what_is_forced_away_leaves_nothing() {
+    let several = |config: &mut Value| config["linux"]["cgroupsPath"] = Value::Null;
+    let Some(folder) = bundle("sleep 1000", several) else { return };
+    let run = script(
+        &folder,
+        "
+        $J create --bundle . created </dev/null >out 2>&1
+        $J run --detach --bundle . running </dev/null >>out 2>&1
+        $J run --detach --bundle . frozen </dev/null >>out 2>&1; $J pause frozen
+        mkdir state/half state/broken; echo '{' >state/broken/state.json
+        for id in created running frozen half broken; do
+            $J delete --force $id; echo $id $?
+        done
+        cat out; ls state; find /sys/fs/cgroup -path '*/jobc/frozen' -o -path '*/jobc/created'",
+    );
+    assert_data_eq!(
+        run.out,
+        str![[r#"
+created 0
+running 0
+frozen 0
+half 0
+broken 0
+
+"#]]
+    );
+    assert_eq!(run.err, "");
+}
+
+#[test]
+fn a_command_killed_half_way_leaves_what_delete_cleans() {
+    let Some(folder) = bundle("sleep 1000", |config| {
+        config["hooks"] = json!({"createRuntime": [{"path": "/bin/sleep", "args": ["sleep", "1000"]}]});
+    }) else {
+        return;
+    };
+    let run = script(
+        &folder,
+        "
+        $J create --bundle . a </dev/null >out 2>&1 & creating=$!
+        for i in $(seq 200); do grep -q cgroup state/a/state.json 2>/dev/null && break; sleep 0.05; done
+        sleep 0.2
+        kill -KILL $creating; wait $creating 2>/dev/null
+        status a
+        $J start a; echo start $?
+        $J delete a; echo delete $?
+        ls state; find /sys/fs/cgroup -name $(basename $PWD | tr -d .)",
+    );
+    assert_data_eq!(
+        run.out,
+        str![[r#"
+creating
+start 125
+delete 0
+
+"#]]
+    );
+}
+
+#[test]
+fn a_frozen_container_does_nothing_until_it_goes_on() {
+    let Some(folder) = bundle(FOREVER, |_| {}) else { return };
+    let run = script(
+        &folder,
+        "
+        $J run -d -b . a </dev/null >out 2>&1
+        $J resume a; echo resume $?
+        $J pause a; echo pause $?
+        status a
+        $J exec a true; echo exec $?
+        $J kill a TERM; sleep 0.3; status a
+        $J resume a; echo resume $?
+        until_is a stopped
+        $J pause a; echo pause $?
+        $J delete a; cat out",
+    );
+    assert_data_eq!(
+        run.out,
+        str![[r#"
+resume 125
+pause 0
+paused
+exec 125
+paused
+resume 0
+stopped
+pause 125
+
+"#]]
+    );
+    assert_data_eq!(
+        run.err,
+        str![[r#"
+error: container `a` is running, not paused
+error: container `a` is paused
+ = help: let it go on with `jobc oci resume a`, or give `--ignore-paused`
+error: container `a` is stopped, not running
+
+"#]]
+    );
+}
+
+#[test]
+fn a_further_program_is_in_the_container() {
+    let Some(folder) = bundle(FOREVER, |config| {
+        config["process"]["env"] = json!(["PATH=/usr/bin:/bin", "FROM=config"]);
+        config["linux"]["resources"] = json!({"pids": {"limit": 50}});
+    }) else {
+        return;
+    };
+    folder.write(
+        "process.json",
+        r#"{"args": ["sh", "-c", "id -u; pwd; echo $FROM"], "cwd": "/tmp", "env": ["PATH=/bin", "FROM=file"], "user": {"uid": 7, "gid": 8}}"#,
+    );
+    let run = script(
+        &folder,
+        "
+        $J run -d -b . a </dev/null >out 2>&1
+        $J exec a sh -c 'tr \"\\0\" \" \" </proc/1/cmdline; echo; echo $FROM; exit 9'; echo exec $?
+        $J exec --env FROM=here --cwd /usr --user 1:2 -g 3 a sh -c 'echo $FROM; pwd; id -u; id -G'
+        $J exec --process process.json a; echo exec $?
+        $J exec a cat /proc/self/cgroup | grep -o jobc/ | head -1
+        echo typed | $J exec a cat
+        $J exec a sh -c 'kill -TERM $$'; echo exec $?
+        $J exec a /no/such/program; echo exec $?
+        $J exec a /tmp; echo exec $?
+        $J exec a; echo exec $?
+        $J exec --detach --pid-file pid a sleep 1000; echo exec $?
+        grep -c . pid; $J ps --format json a | grep -c $(cat pid)
+        $J ps a -o pid,args | grep -c 'sleep 1000'
+        $J delete -f a; echo delete $?
+        $J exec a true; echo exec $?
+        cat out",
+    );
+    assert_data_eq!(
+        run.out,
+        str![[r#"
+/bin/sh -c trap 'exit 5' TERM; while :; do sleep 0.05; done 
+config
+exec 9
+here
+/usr
+1
+2 3
+7
+/tmp
+file
+exec 0
+jobc/
+typed
+exec 143
+exec 127
+exec 126
+exec 125
+exec 0
+1
+1
+1
+delete 0
+exec 125
+
+"#]]
+    );
+    assert_data_eq!(
+        run.err,
+        str![[r#"
+error: config.json: /process/args/0: cannot execute `/no/such/program`: no such file or directory (ENOENT)
+ = help: it is looked for in the container, along its `PATH`; a script's interpreter must be there too
+error: config.json: /process/args/0: cannot execute `/tmp`: permission denied (EACCES)
+error: there is no program to start
+ = help: write it behind the container's name, or give `--process FILE`
+error: container `a` does not exist
+ = help: `jobc oci list` shows those that do
+
+"#]]
+    );
+}
+
+#[test]
+fn run_returns_the_programs_exit_code() {
+    let Some(folder) = bundle("exit 3", |_| {}) else { return };
+    let run = |arguments: &str| script(&folder, &format!("$J run {arguments} -b . a </dev/null"));
+    run("").exits(3);
+    run("--keep").exits(3);
+    let run = script(&folder, "status a; $J delete a").exits(0);
+    assert_eq!(run.out, "stopped\n");
+    let Some(folder) = bundle("kill -SEGV $$", |config| {
+        // The kernel spares the first process of a pid namespace its own signals.
+        config["linux"]["namespaces"] = json!([{"type": "mount"}, {"type": "ipc"}, {"type": "uts"}]);
+    }) else {
+        return;
+    };
+    script(&folder, "$J run -b . a </dev/null").exits(139);
+    for (args, code, says) in [
+        (json!(["/no/such/program"]), 127, "no such file or directory"),
+        (json!(["/tmp"]), 126, "permission denied"),
+        (json!([]), 125, "/process/args"),
+    ] {
+        let Some(folder) = bundle("", |config| config["process"]["args"] = args.clone()) else { return };
+        script(&folder, "$J run -b . a </dev/null").exits(code).says(says);
+        assert_eq!(script(&folder, "ls state").out, "", "{args}");
+    }
+}
+
+#[test]
+fn errors_are_logged_as_callers_read_them() {
+    let Some(folder) = bundle("true", |config| config["extra"] = json!(1)) else { return };
+    let run = script(
+        &folder,
+        "
+        $J --log json.log --log-format json run -b . a </dev/null; echo run $?
+        $J --log json.log --log-format json run -b absent b; echo run $?
+        $J --log text.log start c; echo start $?
+        sed 's/20..-..-..T..:..:..Z/TIME/' json.log text.log
+        $J --log absent/log list; echo list $?",
+    );
+    assert_data_eq!(
+        run.out,
+        str![[r#"
+run 0
+run 125
+start 125
+{"level":"warning","msg":"config.json: /extra: nobody knows this property; it is ignored","time":"TIME"}
+{"level":"error","msg":"cannot open `absent`: no such file or directory (ENOENT)","time":"TIME"}
+time="TIME" level=error msg="container `c` does not exist; `jobc oci list` shows those that do"
+list 125
+
+"#]]
+    );
+    assert_data_eq!(
+        run.err,
+        str![[r#"
+warning: config.json: /extra: nobody knows this property; it is ignored
+error: cannot open `absent`: no such file or directory (ENOENT)
+error: container `c` does not exist
+ = help: `jobc oci list` shows those that do
+error: cannot open the log `absent/log`: no such file or directory (ENOENT)
+
+"#]]
+    );
+}
+
+#[test]
+fn what_is_not_there_is_said() {
+    let folder = Folder::new();
+    for (arguments, says) in [
+        (&["--systemd-cgroup", "list"][..], "control groups are not made through systemd"),
+        (&["--cgroup-manager", "systemd", "list"], "cgroupfs"),
+        (&["create", "--no-pivot", "a"], "pivot_root"),
+        (&["create", "../a"], "has the character `/`"),
+        (&["create", "a"], "it has no config.json"),
+        (&["kill", "a", "NOSUCH"], "there is no signal `NOSUCH`"),
+        (&["kill", "a"], "container `a` does not exist"),
+        (&["exec", "a", "true"], "container `a` does not exist"),
+        (&["exec", "--user", "root", "a", "true"], "write UID or UID:GID"),
+        (&["checkpoint", "a"], "unrecognized subcommand 'checkpoint'"),
+        (&["run"], "<ID>"),
+        (&[], "there is no command"),
+    ] {
+        let all: Vec<&str> = ["oci", "--root", "state"].iter().chain(arguments).copied().collect();
+        folder.jobc(&all).exits(125).says(says);
+    }
+    assert!(!folder.path().join("state").exists(), "nothing is made for what cannot be");
+    assert_eq!(
+        folder.jobc(&["oci", "--root", "state", "list"]).exits(0).out,
+        "ID  PID  STATUS  BUNDLE  CREATED  OWNER\n"
+    );
+    assert_eq!(folder.jobc(&["oci", "--root", "state", "list", "--format", "json"]).exits(0).out, "[]\n");
+    folder.jobc(&["oci", "--root", "state", "delete", "--force", "a"]).exits(0);
+}
+
+#[test]
+fn the_name_jobc_oci_is_the_runtime() {
+    let folder = Folder::new();
+    let version = folder.jobc(&["oci", "--version"]).exits(0).out;
+    assert_data_eq!(
+        version.clone(),
+        str![[r#"
+jobc version 0.1.0
+spec: 1.2.1
+
+"#]]
+    );
+    std::os::unix::fs::symlink(binary(), folder.path().join("jobc-oci")).unwrap();
+    let run = |argument| Run::of(folder.command(folder.path().join("jobc-oci").as_str()).arg(argument));
+    assert_eq!(run("--version").exits(0).out, version);
+    assert_eq!(run("-v").exits(0).out, version);
+    assert!(run("--help").exits(0).out.contains("Usage: jobc oci"));
+    let features: Value = serde_json::from_str(&run("features").exits(0).out).expect("JSON");
+    assert_eq!(features["ociVersionMin"], "1.0.0");
+}
+
+/// conmon and containerd's shims get the terminal over a socket.
+#[test]
+fn a_terminals_other_side_goes_to_the_socket() {
+    if !command("python3").arg("--version").output().is_ok_and(|output| output.status.success()) {
+        eprintln!("skipped: there is no `python3` to listen at a socket");
+        return;
+    }
+    let Some(folder) = bundle("tty; stty size; read line; echo \"got $line\"", |config| {
+        config["process"]["terminal"] = json!(true);
+        config["process"]["consoleSize"] = json!({"height": 30, "width": 90});
+    }) else {
+        return;
+    };
+    folder.write(
+        "listen.py",
+        "import array, os, socket, subprocess, sys
+listener = socket.socket(socket.AF_UNIX)
+listener.bind('console')
+listener.listen()
+jobc = [sys.argv[1], 'oci', '--root', 'state']
+subprocess.run([*jobc, 'create', '--bundle', '.', '--console-socket', 'console', 'a'], check=True, stdin=subprocess.DEVNULL)
+connection, _ = listener.accept()
+name, ancillary, _, _ = connection.recvmsg(64, socket.CMSG_SPACE(4))
+print(name.decode(), len(ancillary))
+master = array.array('i', ancillary[0][2])[0]
+os.write(master, b'typed\\n')
+subprocess.run([*jobc, 'start', 'a'], check=True)
+shown = b''
+while b'got typed' not in shown:
+    shown += os.read(master, 1024)
+print(shown.decode().replace('\\r', ''))
+subprocess.run([*jobc, 'delete', '--force', 'a'], check=True)
+",
+    );
+    let run = Run::of(folder.command("timeout").args(["30", "python3", "listen.py", binary()])).exits(0);
+    assert_data_eq!(
+        run.out,
+        str![[r#"
+/dev/ptmx 1
+typed
+/dev/pts/0
+30 90
+got typed
+
+
+"#]]
+    );
+    // A terminal that nobody takes, and a socket without a terminal.
+    folder.jobc(&["oci", "--root", "state", "create", "b"]).exits(125).says("nobody takes its other side");
+    let Some(folder) = bundle("true", |_| {}) else { return };
+    let refused = folder.jobc(&["oci", "--root", "state", "create", "--console-socket", "console", "b"]);
+    refused.exits(125).says("no terminal is asked for");
+}

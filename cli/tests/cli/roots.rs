@@ -1,0 +1,203 @@
+//! `jobc run` with every kind of root, as root and as users without rights: what is seen, and what is left.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, chown};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+
+use crate::folder::{Folder, Run, binary, command};
+
+/// A user of the machine who starts containers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct User {
+    uid: u32,
+    /// Whether /etc/subuid and /etc/subgid grant further ids.
+    ranged: bool,
+}
+
+/// Everybody there is to try: root, somebody without further ids, somebody with some. Says who is missing.
+fn users() -> Vec<User> {
+    let own = rustix::process::geteuid().as_raw();
+    if own != 0 {
+        eprintln!("skipped: root and other users, for the tests do not run as root");
+        return vec![User { uid: own, ranged: ranges().contains(&own) }];
+    }
+    let mut users = vec![User { uid: 0, ranged: true }];
+    let unshare =
+        command("unshare").args(["--user", "--map-root-user", "true"]).uid(65534).gid(65534).status();
+    if !unshare.is_ok_and(|status| status.success()) {
+        eprintln!("skipped: users without rights, who cannot have user namespaces here");
+        return users;
+    }
+    users.push(User { uid: 65534, ranged: false });
+    match ranges().first() {
+        Some(&uid) => users.push(User { uid, ranged: true }),
+        None => eprintln!(
+            "skipped: a user with further ids, for /etc/subuid and /etc/subgid grant them to nobody"
+        ),
+    }
+    users
+}
+
+/// The users that both files grant ids to.
+fn ranges() -> Vec<u32> {
+    let granted = |path: &str| fs::read_to_string(path).unwrap_or_default();
+    let (users, groups) = (granted("/etc/subuid"), granted("/etc/subgid"));
+    let passwd = fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let accounts = passwd.lines().filter_map(|line| {
+        let fields: Vec<&str> = line.split(':').collect();
+        let line = format!("{}:", fields[0]);
+        let both = [&users, &groups].iter().all(|file| file.lines().any(|entry| entry.starts_with(&line)));
+        fields.get(2)?.parse().ok().filter(|uid| both && *uid != 0)
+    });
+    let helpers = ["newuidmap", "newgidmap"].iter().all(|name| Path::new("/usr/bin").join(name).exists());
+    accounts.filter(|_| helpers).collect()
+}
+
+/// A bundle that runs a line of sh, and a place for the user's containers.
+struct Bundle {
+    folder: Folder,
+    user: User,
+    id: String,
+}
+
+impl Bundle {
+    fn new(user: User, name: &str, line: &str) -> Self {
+        let folder = Folder::new();
+        let capabilities = r#"["CAP_CHOWN", "CAP_FOWNER", "CAP_DAC_OVERRIDE"]"#;
+        let line = line.replace('\\', "\\\\").replace('"', "\\\"");
+        folder.write(
+            "config.json",
+            &format!(
+                r#"{{
+  "ociVersion": "1.1.0",
+  "root": {{"path": "rootfs"}},
+  "process": {{
+    "cwd": "/", "user": {{"uid": 0, "gid": 0}}, "args": ["/bin/sh", "-c", "{line}"],
+    "env": ["PATH=/usr/bin:/bin"], "noNewPrivileges": true,
+    "capabilities": {{"bounding": {capabilities}, "effective": {capabilities}, "permitted": {capabilities}}}
+  }},
+  "mounts": [{{"destination": "/proc", "type": "proc"}}],
+  "linux": {{"namespaces": [{{"type": "mount"}}, {{"type": "pid"}}, {{"type": "ipc"}}, {{"type": "uts"}}]}}
+}}"#
+            ),
+        );
+        fs::create_dir(folder.path().join("state")).unwrap();
+        fs::set_permissions(folder.path().join("state"), fs::Permissions::from_mode(0o700)).unwrap();
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        if rustix::process::geteuid().is_root() {
+            chown(folder.path().join("state"), Some(user.uid), Some(user.uid)).unwrap();
+            // The build folder may lie where others cannot go.
+            fs::copy(binary(), folder.path().join("jobc")).unwrap();
+        }
+        Self { folder, user, id: format!("{name}-{}-{}", std::process::id(), user.uid) }
+    }
+
+    /// Runs it; sees that nothing is left of the container.
+    fn run(&self, options: &[&str]) -> Run {
+        let copy = self.folder.path().join("jobc");
+        let mut command = self.folder.command(if copy.exists() { copy.as_str() } else { binary() });
+        if rustix::process::geteuid().is_root() && self.user.uid != 0 {
+            command.uid(self.user.uid).gid(self.user.uid);
+        }
+        command.env("XDG_RUNTIME_DIR", self.folder.path().join("state")).env("HOME", "/");
+        command.args(["run", "--allow-unenforced", "--id", &self.id]).args(options).arg(".");
+        let run = Run::of(&mut command);
+        let below =
+            if self.user.uid == 0 { "/run/jobc".into() } else { self.folder.path().join("state/jobc") };
+        assert!(!below.join("containers").join(&self.id).exists(), "the container is gone: {}", run.err);
+        run
+    }
+
+    /// Makes an archive of a static shell, its tools, and what a script adds.
+    fn archive(&self, script: &str) -> bool {
+        let Some(busybox) = busybox() else {
+            eprintln!("skipped: archives, for there is no statically linked /bin/busybox");
+            return false;
+        };
+        let line = format!(
+            "mkdir -p tree/bin tree/etc && cd tree && cp {} bin/busybox && \
+             for tool in sh ls cat chown mkdir touch; do ln -s busybox bin/$tool; done && {script} && \
+             tar -czf ../rootfs.tar.gz .",
+            busybox.display()
+        );
+        self.folder
+            .bash(&format!("umask 022; {line}; code=$?; cd ..; chmod -R u+w tree; rm -r tree; exit $code"))
+            .exits(0);
+        true
+    }
+}
+
+fn busybox() -> Option<PathBuf> {
+    let path =
+        ["/bin/busybox", "/usr/bin/busybox"].map(PathBuf::from).into_iter().find(|path| path.exists())?;
+    let bytes = fs::read(&path).ok()?;
+    // A program without an interpreter has no segment that names one.
+    (!bytes.windows(7).any(|window| window == b"/ld-lin")).then_some(path)
+}
+
+#[test]
+fn the_machine_s_files_are_seen_and_never_changed() {
+    for user in users() {
+        let name = format!("jobc-test-{}-{}", std::process::id(), user.uid);
+        let line =
+            format!("echo seen > /usr/{name}; cat /usr/{name}; echo /etc/os-release; id -u; echo $HOME");
+        let run = Bundle::new(user, "host", &line).run(&["--root", "host"]).exits(0);
+        assert_eq!(run.out, "seen\n/etc/os-release\n0\n/root\n", "{user:?}");
+        assert!(!Path::new("/usr").join(&name).exists(), "{user:?}");
+    }
+}
+
+#[test]
+fn an_archive_is_unpacked_for_one_container_and_removed_with_it() {
+    for user in users() {
+        let other = if user.ranged { "5" } else { "0" };
+        let line = format!(
+            "cat /etc/word; echo $HOME; ls -d /closed; mkdir -p /made/in && touch /made/in/file && \
+             chown -R {other} /made; echo made"
+        );
+        let bundle = Bundle::new(user, "archive", &line);
+        let script = "echo word > etc/word; echo root:x:0:0::/its/home:/bin/sh > etc/passwd; mkdir -p closed/in; chmod 500 closed";
+        if !bundle.archive(script) {
+            return;
+        }
+        let run = bundle.run(&[]).exits(0);
+        assert_eq!(run.out, "word\n/its/home\n/closed\nmade\n", "{user:?}");
+    }
+}
+
+#[test]
+fn a_root_that_cannot_be_had_leaves_nothing() {
+    for user in users() {
+        let bundle = Bundle::new(user, "absent", "true");
+        bundle.run(&[]).exits(125).says("/root/path: the root `rootfs` is absent");
+        bundle.run(&["--root", "/"]).exits(125).says("the machine's own root would be writable");
+        bundle.folder.write("rootfs.tar", "this is no archive at all");
+        bundle.run(&[]).exits(125).says("rootfs.tar` is truncated");
+        if bundle.archive("true") {
+            fs::remove_file(bundle.folder.path().join("rootfs.tar")).unwrap();
+            bundle.folder.bash("truncate -s -100 rootfs.tar.gz").exits(0);
+            bundle.run(&[]).exits(125).says("rootfs.tar.gz` is truncated");
+        }
+    }
+}
+
+#[test]
+fn a_bundle_is_checked_before_anything_is_made() {
+    let user = users()[0];
+    let bundle = Bundle::new(user, "checked", "true");
+    let text = bundle.folder.read("config.json");
+    bundle
+        .folder
+        .write("config.json", &text.replace("\"/proc\", \"type\"", "\"proc\", \"typ\": \"\", \"type\""));
+    bundle.run(&["--root", "host"]).exits(125).says("config.json: /mounts/0/typ: nobody knows this property");
+    bundle.folder.write(
+        "config.json",
+        &text.replace("\"/proc\"", "\"proc\"").replace("\"cwd\": \"/\"", "\"cwd\": \"\""),
+    );
+    let run = bundle
+        .run(&["--root", "host"])
+        .exits(125)
+        .says("config.json: /process/cwd: `` is not an absolute path");
+    run.says("then see also `/mounts/0/destination`");
+}
