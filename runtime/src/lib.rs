@@ -29,6 +29,7 @@ pub mod machine;
 pub mod mounts;
 pub mod namespaces;
 pub mod operation;
+pub mod own_program;
 pub mod prepare;
 pub mod privileges;
 pub mod process;

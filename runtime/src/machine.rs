@@ -12,6 +12,8 @@ pub struct Machine {
     pub known: u64,
     /// The capabilities that this process may use.
     pub held: u64,
+    /// The signals that this process ignores, bit n-1 for signal n: what a program inherits unless it is undone.
+    pub ignored: u64,
     /// Whether this process is in a user namespace that is not the machine's.
     ///
     /// Container engines of normal users start their runtimes in one, as its root; the kernel makes no device nodes there.
@@ -26,6 +28,7 @@ impl Machine {
         Ok(Self {
             known: crate::capabilities::known()?,
             held: held.permitted.bits(),
+            ignored: ignored_signals()?,
             in_user_namespace: in_user_namespace(),
         })
     }
@@ -46,4 +49,16 @@ pub(crate) fn in_user_namespace() -> bool {
             Err(errno) => errno == rustix::io::Errno::FBIG,
         }
     })
+}
+
+/// The signals that this process ignores (proc_pid_status(5), `SigIgn`).
+fn ignored_signals() -> Result<u64> {
+    const PATH: &str = "/proc/self/status";
+    let machine = |errno| Error::machine(format!("read `{PATH}`"), errno);
+    let mut buffer = [0; 4096];
+    let status = kernel_file::read(PATH, &mut buffer).map_err(machine)?;
+    let mut lines = status.split(|&byte| byte == b'\n');
+    let bits = lines.find_map(|line| std::str::from_utf8(line.strip_prefix(b"SigIgn:")?).ok());
+    bits.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok())
+        .ok_or_else(|| machine(rustix::io::Errno::INVAL))
 }

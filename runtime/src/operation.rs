@@ -19,7 +19,7 @@ use crate::mounts::{self, Mount};
 use crate::namespaces::{self, IdMapFiles, Join};
 use crate::privileges::{self, SetCapabilities};
 use crate::process::Gate;
-use crate::rootfs::{self, EnterRoot, Place};
+use crate::rootfs::{self, EnterRoot, Last, Place};
 use crate::syscall::{Fd, Kernel, MountAttributes, Prctl};
 use crate::terminal::console::Console;
 
@@ -89,6 +89,8 @@ pub enum Operation {
     OpenConsole(Console),
     /// Run a hook inside the container's namespaces.
     Hook(HookInside),
+    /// Make a folder with all above it, where it is missing and the root may be written.
+    MakeFolder(Place),
     /// Make the root read-only, and those of its folders that are writable mounts of their own.
     ReadOnlyRoot(Vec<Place>),
     /// Hide a path.
@@ -152,8 +154,8 @@ pub enum Operation {
         /// Those that are still needed, in order; the program's start closes them.
         except: Vec<Fd>,
     },
-    /// Take signals as a fresh program does.
-    DefaultSignals,
+    /// Take signals as a fresh program does: those that are ignored, bit n-1 for signal n, are so no longer.
+    DefaultSignals(u64),
 }
 
 impl Operation {
@@ -187,6 +189,11 @@ impl Operation {
             Self::Link { target, place } => devices::link(target, place, child),
             Self::OpenConsole(console) => console.carry_out(child),
             Self::Hook(hook) => hook.carry_out(child),
+            Self::MakeFolder(place) => match place.make(child, Last::Folder) {
+                // Who goes there says what is wrong with it.
+                Err(Errno::ROFS | Errno::ACCESS | Errno::NOTDIR | Errno::LOOP) => Ok(()),
+                made => made.map(drop),
+            },
             Self::ReadOnlyRoot(folders) => mounts::make_root_read_only(child, folders),
             Self::Mask(place) => rootfs::mask(place, child),
             Self::MakeReadOnly(place) => rootfs::make_read_only(place, child),
@@ -219,7 +226,7 @@ impl Operation {
             Self::FindProgram(candidates) => find(kernel, candidates),
             Self::Hold(fd) => child.report.hold(kernel, *fd),
             Self::CloseFrom { first, except } => close_from(kernel, *first, except),
-            Self::DefaultSignals => kernel.default_signals(),
+            Self::DefaultSignals(ignored) => kernel.default_signals(*ignored),
         }
     }
 }

@@ -139,7 +139,7 @@ pub fn prepare(
         steps.always(Operation::Hold(std::os::fd::AsRawFd::as_raw_fd(hold)));
     }
     list_hooks(&mut steps, bundle, options, "startContainer")?;
-    steps.always(Operation::DefaultSignals);
+    steps.always(Operation::DefaultSignals(machine.ignored));
     let mut descriptors = identity.descriptors;
     descriptors.extend(options.hold.take());
     descriptors.extend(options.console.take());

@@ -225,5 +225,5 @@ pub trait Kernel {
     /// 128 and the signal's number. `ETIMEDOUT` where it was killed for taking too long.
     fn run_hook(&self, hook: &HookInside) -> Result<u32, Errno>;
     /// rt_sigaction(2) to the default for what is ignored, and rt_sigprocmask(2) with the empty set.
-    fn default_signals(&self) -> Result<(), Errno>;
+    fn default_signals(&self, ignored: u64) -> Result<(), Errno>;
 }

@@ -14,6 +14,8 @@ use jobc_runtime::container::make::{self, Made, Request, Then};
 use jobc_runtime::container::wait::{Manner, wait};
 use jobc_runtime::container::{self, Container, Options};
 use jobc_runtime::error::{Error, Kind, Result};
+use jobc_runtime::namespaces::Namespace;
+use jobc_runtime::own_program::keep_read_only;
 use jobc_runtime::signals::{Signal, Signals};
 use jobc_runtime::state::store::Store;
 use jobc_runtime::state::{Id, OCI_VERSION};
@@ -116,6 +118,9 @@ fn make(
     }
     let id = Id::new(id)?;
     let bundle = open(&create.bundle, log)?;
+    if enters_others_processes(&bundle) {
+        keep_read_only()?;
+    }
     let request = Request {
         options: Options {
             allow_unenforced: create.allow_unenforced,
@@ -133,6 +138,16 @@ fn make(
         log.warn(text);
     }
     Ok(made)
+}
+
+/// Whether a container's first process is born where others run: in a pid namespace that is there already.
+pub(super) fn enters_others_processes(bundle: &Bundle) -> bool {
+    let linux = bundle.config.spec.linux().as_ref();
+    let namespaces = linux.and_then(|linux| linux.namespaces().as_ref());
+    namespaces
+        .into_iter()
+        .flatten()
+        .any(|namespace| Namespace::of(namespace.typ()) == Namespace::Pid && namespace.path().is_some())
 }
 
 /// Opens a bundle; what nobody knows in it is warned of, as the specification asks (config.md, "Extensibility").

@@ -15,7 +15,8 @@ use crate::root::Root;
 use crate::syscall::record::Record;
 
 /// Root on a kernel of today.
-const MACHINE: Machine = Machine { known: (1 << 41) - 1, held: (1 << 41) - 1, in_user_namespace: false };
+const MACHINE: Machine =
+    Machine { known: (1 << 41) - 1, held: (1 << 41) - 1, ignored: 1 << 12, in_user_namespace: false };
 
 /// A bundle that asks for a bit of everything; `change` is laid over it.
 fn bundle(change: &Value) -> Bundle {

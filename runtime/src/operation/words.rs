@@ -116,6 +116,7 @@ impl fmt::Display for Operation {
             Self::Link { target, place } => write!(f, "link `/{}` to `{}`", text(&place.path), text(target)),
             Self::OpenConsole(_) => f.write_str("open the terminal"),
             Self::Hook(hook) => write!(f, "{hook}"),
+            Self::MakeFolder(place) => write!(f, "see that there is a folder `/{}`", text(&place.path)),
             Self::ReadOnlyRoot(_) => f.write_str("make the root read-only"),
             Self::Mask(place) => write!(f, "hide `/{}`", text(&place.path)),
             Self::MakeReadOnly(place) => write!(f, "make `/{}` read-only", text(&place.path)),
@@ -152,7 +153,7 @@ impl fmt::Display for Operation {
             Self::FindProgram(_) => f.write_str("see that the program is there"),
             Self::Hold(_) => f.write_str("wait for the start"),
             Self::CloseFrom { first, .. } => write!(f, "close descriptors from {first} on"),
-            Self::DefaultSignals => f.write_str("take signals as a fresh program does"),
+            Self::DefaultSignals(_) => f.write_str("take signals as a fresh program does"),
         }
     }
 }

@@ -65,6 +65,9 @@ pub(super) fn list(
         steps.at("/hooks", Operation::Wait(Gate::Hooks));
     }
     list_hooks(steps, bundle, options, "createContainer")?;
+    if let Some(process) = spec.process().as_ref().filter(|process| process.cwd() != Path::new("/")) {
+        steps.at("/process/cwd", Operation::MakeFolder(place(process.cwd(), "/process/cwd")?));
+    }
     list_closed_paths(steps, spec)?;
     let parameters = linux.map(sysctl::of).transpose().map_err(|errors| first(errors, "/linux/sysctl"))?;
     for Parameter { path, value, place } in parameters.unwrap_or_default() {

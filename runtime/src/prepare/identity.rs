@@ -3,7 +3,7 @@
 use std::ffi::CString;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 
-use linux_raw_sys::general::{CLONE_NEWCGROUP, CLONE_NEWTIME};
+use linux_raw_sys::general::{CLONE_NEWCGROUP, CLONE_NEWIPC, CLONE_NEWTIME};
 use oci_spec::runtime::Spec;
 
 use super::{Steps, c_string};
@@ -85,11 +85,11 @@ pub(super) fn list(steps: &mut Steps, spec: &Spec, options: &Options, machine: &
     if new.contains(&Namespace::Time) {
         switches_clocks_at_execve(rustix::system::uname().release().to_bytes())?;
     }
-    // These two take effect from inside: the control group must be joined first, and the clock changes at execve.
-    let inside: u32 =
-        new.iter().map(|kind| kind.flag()).filter(|flag| flag & (CLONE_NEWCGROUP | CLONE_NEWTIME) != 0).sum();
-    let cloned: u32 =
-        new.iter().map(|kind| kind.flag()).filter(|flag| flag & (CLONE_NEWCGROUP | CLONE_NEWTIME) == 0).sum();
+    // These take effect from inside: the control group must be joined first, the clock changes at execve, and the message
+    // queues of an IPC namespace belong to whoever made it, who must be one that the user namespace knows.
+    let late = CLONE_NEWCGROUP | CLONE_NEWTIME | if new_user { CLONE_NEWIPC } else { 0 };
+    let all: u32 = new.iter().map(|kind| kind.flag()).sum();
+    let (inside, cloned) = (all & late, all & !late);
     if inside != 0 {
         steps.at("/linux/namespaces", Operation::Unshare(inside));
     }

@@ -91,7 +91,7 @@ pub fn prepare_further(
     steps.always(Operation::EndWithParent(options.end_with_parent));
     let first = 3 + i32::try_from(options.preserve_fds).unwrap_or(i32::MAX - 3);
     steps.always(Operation::CloseFrom { first, except: Vec::new() });
-    steps.always(Operation::DefaultSignals);
+    steps.always(Operation::DefaultSignals(machine.ignored));
     descriptors.extend(options.console.take());
     Ok(Prepared {
         steps: steps.list,

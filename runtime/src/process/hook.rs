@@ -60,8 +60,10 @@ pub(crate) fn run_hook(hook: &HookInside) -> std::result::Result<u32, Errno> {
 extern "C" fn become_hook(data: *mut c_void) -> ! {
     // SAFETY: `data` is the hook that `run_hook` was given; who runs it waits.
     let hook = unsafe { &*data.cast::<HookInside>() };
-    let ready =
-        Linux.dup_to(hook.state(), 0).and_then(|()| close_but(hook)).and_then(|()| Linux.default_signals());
+    let ready = Linux
+        .dup_to(hook.state(), 0)
+        .and_then(|()| close_but(hook))
+        .and_then(|()| Linux.default_signals(1 << (general::SIGPIPE - 1)));
     if ready.is_ok() {
         let (arguments, environment) = (hook.arguments.address(), hook.environment.address());
         let (number, arguments) = match hook.image() {

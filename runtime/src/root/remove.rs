@@ -74,7 +74,7 @@ fn remove_as_container(folder: &Path) -> Result<Exit> {
             step(Operation::Wait(Gate::IdMaps)),
             step(Operation::TakeIds { uid: 0, gid: 0 }),
             step(Operation::CloseFrom { first: 3, except: Vec::new() }),
-            step(Operation::DefaultSignals),
+            step(Operation::DefaultSignals(1 << 12)),
         ],
         namespaces: CLONE_NEWUSER,
         joined_before: Vec::new(),

@@ -393,12 +393,13 @@ impl Kernel for Linux {
         process::run_hook(hook)
     }
 
-    fn default_signals(&self) -> Result<(), Errno> {
-        // CLONE_CLEAR_SIGHAND has reset what was handled; Rust's own start-up ignores SIGPIPE.
+    fn default_signals(&self, ignored: u64) -> Result<(), Errno> {
+        // CLONE_CLEAR_SIGHAND has reset what was handled, and left what is ignored (clone(2)).
         const SET_SIZE: usize = 8;
         let default = [0_u64; 4];
-        let pipe = general::SIGPIPE as usize;
-        call(general::__NR_rt_sigaction, [pipe, address(&default), 0, SET_SIZE, 0, 0])?;
+        for signal in (1..=64).filter(|signal| ignored & 1 << (signal - 1) != 0) {
+            call(general::__NR_rt_sigaction, [signal, address(&default), 0, SET_SIZE, 0, 0])?;
+        }
         let none = 0_u64;
         let mask = [general::SIG_SETMASK as usize, address(&none), 0, SET_SIZE, 0, 0];
         call(general::__NR_rt_sigprocmask, mask).map(drop)

@@ -215,6 +215,6 @@ impl Kernel for Record {
         fn close_range(first: Fd, last: Fd) -> () { () }
         fn may_execute(path: &CStr) -> () { () }
         fn keep_on_exec(fd: Fd) -> () { () }
-        fn default_signals() -> () { () }
+        fn default_signals(ignored: u64) -> () { () }
     }
 }
