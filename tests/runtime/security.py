@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import user
 from bundle import Roots
+from differential import remove_groups
 from judge import Judge, scratch
 from runtime import Runtime, program
 
@@ -66,6 +67,7 @@ def main():
             place = folder / f"check-{CHECKS.index(each)}"
             place.mkdir()
             judge.judge(name, each.attempt(Scene(judge, Runtime(program(judge, folder), place, account), roots, place, account)))
+            remove_groups(f"judge-{os.getpid()}")
     judge.end()
 
 
