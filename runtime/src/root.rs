@@ -87,6 +87,19 @@ impl Root {
         }
     }
 
+    /// Whether [`of`](Self::of) unpacks an archive, which takes its time.
+    pub fn takes_time(bundle: &Bundle, choice: Option<&str>) -> bool {
+        match choice {
+            Some("host") => false,
+            Some(path) => Path::new(path).is_file(),
+            None => {
+                let written = bundle.config.spec.root().as_ref().map(|root| bundle.dir.join(root.path()));
+                !written.is_some_and(|path| path.is_dir())
+                    && ARCHIVES.iter().any(|name| bundle.dir.join(name).is_file())
+            }
+        }
+    }
+
     /// A folder, or an archive unpacked.
     fn at(path: &Path, state_dir: &Path) -> Result<Self> {
         let shown = path.display();

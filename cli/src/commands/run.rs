@@ -3,6 +3,7 @@
 //! A copy of config.json in the container's folder gets what only this machine knows, and that copy is what runs: here,
 //! or under the runtime that `--oci-runtime` names.
 
+mod interruptible;
 mod other;
 
 use std::path::Path;
@@ -13,6 +14,7 @@ use jobc_runtime::container::Options;
 use jobc_runtime::container::make::{self, Request, Then};
 use jobc_runtime::container::wait::Manner;
 use jobc_runtime::error::{Error, Kind, Result};
+use jobc_runtime::root::Root;
 use jobc_runtime::signals::Signals;
 use jobc_runtime::state::Id;
 use jobc_runtime::state::store::Store;
@@ -46,9 +48,16 @@ fn bundle(args: &RunArgs) -> Result<u8> {
     let original = Bundle::open(&args.bundle)?;
     refuse_unknown(&original)?;
     let id = Id::new(&args.id.clone().unwrap_or_else(|| format!("run-{}", std::process::id())))?;
+    let signals = Signals::take()?;
     let begun = make::begin(&Store::standard()?, &id)?;
     let here = args.oci_runtime.is_none();
-    let allocation = Allocation::of(&original, args.root.as_deref(), begun.folder(), here)?;
+    let choice = args.root.as_deref();
+    let allocate = || Allocation::of(&original, choice, begun.folder(), here);
+    let allocation = if Root::takes_time(&original, choice) {
+        interruptible::run(&signals, begun.folder(), allocate)??
+    } else {
+        allocate()?
+    };
     let (text, changed) = allocation.apply(&original)?;
     let allocated =
         changed.iter().fold(allocation.to_string(), |all, line| format!("{all}changed: {line}\n"));
@@ -65,7 +74,7 @@ fn bundle(args: &RunArgs) -> Result<u8> {
             return Ok(0);
         }
         allocation.make()?;
-        return other.run(&folder, &id, &Signals::take()?);
+        return other.run(&folder, &id, &signals);
     }
     let request = Request {
         options: Options { allow_unenforced: args.allow_unenforced, ..Options::default() },
@@ -78,7 +87,6 @@ fn bundle(args: &RunArgs) -> Result<u8> {
         return Ok(0);
     }
     allocation.make()?;
-    let signals = Signals::take()?;
     let made = begun.make(&copy, request, Then::Attend, Some(&signals))?;
     let mut warn = |text: &str| terminal::eprint(&container_warning(text));
     for text in made.container.said.iter().chain(&made.container.record.unenforced) {

@@ -58,7 +58,8 @@ fn a_dry_run_shows_the_steps_and_does_nothing() {
     }) else {
         return;
     };
-    let run = folder.jobc(&["run", "--dry-run", "--id", "dry", "."]).exits(0);
+    let id = format!("dry-{}", std::process::id());
+    let run = folder.jobc(&["run", "--dry-run", "--id", &id, "."]).exits(0);
     let lines: Vec<&str> = run.out.lines().collect();
     assert_eq!(lines[0], "root: / under a writable layer in memory");
     assert!(lines[1].starts_with("user: root is 0:0"), "{}", run.out);
@@ -69,7 +70,7 @@ fn a_dry_run_shows_the_steps_and_does_nothing() {
         run.out
     );
     assert_eq!(run.err, "");
-    assert_eq!(folder.jobc(&["oci", "list", "--quiet"]).out.matches("dry").count(), 0);
+    assert_eq!(folder.jobc(&["oci", "list", "--quiet"]).out.matches(&id).count(), 0);
     let run = folder.jobc(&["run", "--dry-run", "--root", "/tmp/..", "."]).exits(125);
     assert!(run.err.contains("use `host`"), "{}", run.err);
 }
@@ -79,9 +80,9 @@ fn another_runtime_runs_the_same_copy() {
     let Some(folder) = bundle("echo ran; exit 6", |_| {}) else { return };
     folder.write("runtime", "#!/bin/sh\necho \"$1\" \"$2\" \"${4%-*}\"; sed -n 's/.*\"path\": \\(.*rootfs.*\\)/\\1/p' \"$3/config.json\"; exit 7\n");
     folder.bash("chmod +x runtime; mkdir rootfs").exits(0);
-    let run = folder
-        .jobc(&["run", "--oci-runtime", "./runtime", "--root", "rootfs", "--id", "task-1", "."])
-        .exits(7);
+    let id = format!("task-{}", std::process::id());
+    let run =
+        folder.jobc(&["run", "--oci-runtime", "./runtime", "--root", "rootfs", "--id", &id, "."]).exits(7);
     assert_eq!(run.out, format!("run --bundle task\n\"{}/rootfs\"\n", folder.path()));
     folder
         .jobc(&["run", "--oci-runtime", "./runtime", "--root", "host", "."])
@@ -175,4 +176,18 @@ fn pipes_go_through() {
     assert_eq!(run.out, "y\n1\n", "the kernel spares it the signal, as the first of its namespace");
     let Some(folder) = bundle("cat; echo fine", |_| {}) else { return };
     assert_eq!(folder.bash("$JOBC run . <&-").exits(0).out, "fine\n");
+}
+
+#[test]
+fn a_signal_ends_the_unpacking_too() {
+    let Some(folder) = bundle("echo ran", |_| {}) else { return };
+    // Many small files take long.
+    let run = folder.bash(
+        "set -m; seq 100000 >files; mkdir tree; (cd tree && xargs touch <../files)
+        tar -C tree -cf rootfs.tar . && rm -r tree
+        id=unpack-$$; $JOBC run --id $id . </dev/null & run=$!
+        for i in $(seq 400); do [ -n \"$(ls /run/jobc/containers/$id 2>/dev/null)\" ] && break; sleep 0.01; done
+        kill -INT $run; wait $run; echo $?; ls -d /run/jobc/containers/$id",
+    );
+    assert_eq!(run.out, "130\n", "{}", run.err);
 }
