@@ -98,9 +98,10 @@ def group_path(scene):
         ended = scene.run(["hello"], lambda config, path=path: config["linux"].update(cgroupsPath=path))
         yield from hung(ended)
         for top in ("/sys/fs/cgroup", "/sys/fs", "/sys", "/"):
-            for found in (Path(top, "judged-escape"), Path(top, "tmp", "judged-escape")):
-                if found.exists():
-                    yield f"`{path}` made {found}"
+            found = Path(top, "judged-escape")
+            if found.exists():
+                found.rmdir()
+                yield f"`{path}` made {found}"
         if ended.returncode == 0 and ".." in path and scene.runtime.name not in ("runc", "crun"):
             yield f"`{path}` is taken"
     remove_groups("judged")

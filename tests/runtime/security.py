@@ -66,8 +66,12 @@ def main():
                 continue
             place = folder / f"check-{CHECKS.index(each)}"
             place.mkdir()
-            judge.judge(name, each.attempt(Scene(judge, Runtime(program(judge, folder), place, account), roots, place, account)))
-            remove_groups(f"judge-{os.getpid()}")
+            scene = Scene(judge, Runtime(program(judge, folder), place, account), roots, place, account)
+            try:
+                judge.judge(name, each.attempt(scene))
+            finally:
+                scene.close()
+                remove_groups(f"judge-{os.getpid()}")
     judge.end()
 
 
