@@ -46,7 +46,7 @@ def propagated(scene):
 
 # Places under a root file system where the runtime mounts, masks or makes something.
 TARGETS = ["/dev", "/dev/pts", "/dev/shm", "/dev/mqueue", "/proc", "/sys", "/sys/fs", "/mnt", "/volume", "/etc/file", "/nested/place",
-           "/work", "/node", "/hidden"]
+           "/job", "/node", "/hidden"]
 
 
 def asking(config):
@@ -58,7 +58,7 @@ def asking(config):
         {"destination": "/nested/place/deep", "type": "tmpfs", "source": "t", "options": ["mode=700"]}]
     config["linux"]["maskedPaths"] += ["/hidden", "/hidden/file"]
     config["linux"]["readonlyPaths"] += ["/volume", "/hidden"]
-    config["process"]["cwd"] = "/work/place"
+    config["process"]["cwd"] = "/job/place"
 
 
 def linked(root, target, to):

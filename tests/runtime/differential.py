@@ -16,6 +16,7 @@ import observation
 import user
 from bundle import Roots, configuration, rootless
 from judge import Judge, scratch
+from podman import until
 from runtime import Runtime, on_a_terminal, program
 
 PEERS = ("runc", "crun")
@@ -70,6 +71,8 @@ def seen_while_it_waits(runtime, case, place, name, group):
         _, errors = started.communicate()
         return {"failed": f"exit {started.returncode}: {errors.strip()}"}
     fields = observation.inside("".join(lines), place)
+    # The program may be a moment ahead of what the runtime writes down of it.
+    until(lambda: (runtime.state(name) or {}).get("status") == "running", seconds=5)
     state = runtime.state(name)
     if state:
         fields |= {f"outside.{key}": value for key, value in observation.outside(state["pid"], group).items()}

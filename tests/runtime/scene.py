@@ -16,7 +16,7 @@ class Scene:
 
     def __init__(self, judge, runtime, roots, folder, account):
         self.judge, self.runtime, self.roots, self.account = judge, runtime, roots, account
-        self.folder, self.count = Path(folder), 0
+        self.folder, self.count, self.running = Path(folder), 0, []
         self.inside = self.folder / "inside"
         compiled = subprocess.run(["gcc", "-O1", "-static", "-o", self.inside, HERE / "inside.c"], capture_output=True, text=True, check=False)
         if compiled.returncode:
@@ -96,7 +96,14 @@ class Scene:
             _, errors = started.communicate(timeout=20)
             self.runtime.delete(name)
             return None, f"does not start: {line!r} {errors.strip()}"
+        self.running.append((started, name))
         return started, name
+
+    def close(self):
+        """Ends what a check that broke off left running."""
+        for started, name in self.running:
+            if started.poll() is None:
+                self.end(started, name)
 
     def end(self, started, name):
         """Ends a container that was started, and gives what it printed since."""

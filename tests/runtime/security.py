@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import user
 from bundle import Roots
+from differential import remove_groups
 from judge import Judge, scratch
 from runtime import Runtime, program
 
@@ -65,7 +66,12 @@ def main():
                 continue
             place = folder / f"check-{CHECKS.index(each)}"
             place.mkdir()
-            judge.judge(name, each.attempt(Scene(judge, Runtime(program(judge, folder), place, account), roots, place, account)))
+            scene = Scene(judge, Runtime(program(judge, folder), place, account), roots, place, account)
+            try:
+                judge.judge(name, each.attempt(scene))
+            finally:
+                scene.close()
+                remove_groups(f"judge-{os.getpid()}")
     judge.end()
 
 
