@@ -15,11 +15,11 @@ use crate::syscall::{Fd, Kernel as _, of_fd, raw};
 
 /// Executes a hook in a process of its own and waits for its end; called in the container's first process.
 pub(crate) fn run_hook(hook: &HookInside) -> std::result::Result<u32, Errno> {
-    let pidfd: i32 = -1;
+    let mut pidfd: i32 = -1;
     let flags = general::CLONE_VM | general::CLONE_PIDFD;
     let arguments = clone_args {
         flags: u64::from(flags) | general::CLONE_CLEAR_SIGHAND,
-        pidfd: std::ptr::from_ref(&pidfd) as u64,
+        pidfd: std::ptr::from_mut(&mut pidfd) as u64,
         child_tid: 0,
         parent_tid: 0,
         exit_signal: general::SIGCHLD.into(),

@@ -41,8 +41,15 @@ fn call(number: u32, arguments: [usize; 6]) -> Result<usize, Errno> {
     unsafe { syscall(number, arguments) }
 }
 
+/// The address of what the kernel reads.
 fn address<T: ?Sized>(value: &T) -> usize {
     std::ptr::from_ref(value).cast::<u8>() as usize
+}
+
+/// The address of what the kernel writes. By a shared reference the compiler would take the value for unchanged, and
+/// does at some levels of optimisation.
+fn address_mut<T: ?Sized>(value: &mut T) -> usize {
+    std::ptr::from_mut(value).cast::<u8>() as usize
 }
 
 impl Kernel for Linux {
@@ -119,12 +126,14 @@ impl Kernel for Linux {
     }
 
     fn read_names(&self, directory: Fd, buffer: &mut [u8]) -> Result<usize, Errno> {
-        call(general::__NR_getdents64, [of_fd(directory), address(buffer), buffer.len(), 0, 0, 0])
+        let size = buffer.len();
+        call(general::__NR_getdents64, [of_fd(directory), address_mut(buffer), size, 0, 0, 0])
     }
 
     fn read_link(&self, directory: Fd, name: &CStr, buffer: &mut [u8]) -> Result<usize, Errno> {
         let path = name.as_ptr() as usize;
-        call(general::__NR_readlinkat, [of_fd(directory), path, address(buffer), buffer.len(), 0, 0])
+        let size = buffer.len();
+        call(general::__NR_readlinkat, [of_fd(directory), path, address_mut(buffer), size, 0, 0])
     }
 
     fn copy_file(&self, from: Fd, to: Fd) -> Result<(), Errno> {
@@ -201,8 +210,8 @@ impl Kernel for Linux {
 
     fn working_directory_is_inside(&self) -> Result<bool, Errno> {
         // The kernel writes `(unreachable)` before a directory that the root does not contain (getcwd(2)).
-        let buffer = [0_u8; 4096];
-        match call(general::__NR_getcwd, [address(&buffer), buffer.len(), 0, 0, 0, 0]) {
+        let mut buffer = [0_u8; 4096];
+        match call(general::__NR_getcwd, [address_mut(&mut buffer), size_of_val(&buffer), 0, 0, 0, 0]) {
             Ok(_) => Ok(buffer[0] == b'/'),
             Err(Errno::RANGE) => Ok(true),
             Err(errno) => Err(errno),
