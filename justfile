@@ -47,10 +47,19 @@ schemas:
     cargo run --locked --package jobc-tests --bin schemas
     git status --short schemas
 
+# The runtime beside runc, crun and podman, its security, and what it leaves behind: `just judges -c security`
+judges *arguments:
+    tests/runtime/selftest
+    tests/runtime/run {{ arguments }}
+
 # Time and memory of whole runs, and how they grow with the job
 bench *arguments:
     tests/bench/run {{ arguments }}
 
-# Look for what happens rarely: 100,000 swaps of an output folder under two readers
+# A container from start to end beside a floor, bubblewrap, crun and runc; as root
+bench-start *arguments:
+    tests/bench/start {{ arguments }}
+
+# Look for what happens rarely: 100,000 swaps under two readers, 11,300 starts of containers
 soak *arguments:
     tests/soak/run {{ arguments }}

@@ -29,6 +29,12 @@ def unmasked(config):
     config["linux"]["maskedPaths"] = config["linux"]["readonlyPaths"] = []
 
 
+def shown(config):
+    """Nothing masked, and a /dev with which runc starts at all."""
+    unmasked(config)
+    config["mounts"].append({"destination": "/dev", "type": "tmpfs", "source": "tmpfs", "options": ["mode=755"]})
+
+
 def privileged(config):
     config["process"]["noNewPrivileges"] = False
     config["process"]["capabilities"] = {kind: EVERY for kind in ("bounding", "effective", "permitted")}
@@ -55,10 +61,9 @@ def descriptor_as_folder(config):
 # What is changed in config.json, where that is enough.
 CHANGES = {
     "image-dev": no_dev,
-    "image-mask": unmasked,
+    "image-mask": shown,
     "masks": unmasked,
     "pid-shared": lambda config: without(config, "pid"),
-    "kill-one": lambda config: without(config, "pid"),
     "working-folder": descriptor_as_folder,
     "privileges": privileged,
     "groups": lambda config: config["process"]["user"].update(additionalGids=[27]),
@@ -91,6 +96,9 @@ def before(words, config, root):
         (place / "state.json").write_text("{}")
     if BREAK == "hang":
         time.sleep(1000)
+    if BREAK == "kill-one":
+        # Processes that are in no group and no namespace of the container's.
+        os.execv(f"{root}/inside", config["process"]["args"])
     if BREAK == "chroot":
         os.execvp("unshare", ["unshare", "--mount", "--pid", "--fork", "chroot", root, *config["process"]["args"]])
     if BREAK == "descriptors" and os.path.exists("/proc/self/fd/9"):
@@ -135,13 +143,7 @@ def main():
         at = words.index("exec")
         state = json.loads(subprocess.run([REAL, *words[:at], "state", words[at + 1]], capture_output=True, text=True, check=True).stdout)
         own = os.environ["JUDGE_OWN"]
-        os.execv(own, [own, "--target", str(state["pid"]), "--mount", "--pid", "--", *words[at + 2:]])
-    if BREAK == "kill-one" and command in ("kill", "delete"):
-        name = words[-2] if command == "kill" else words[-1]
-        answer = subprocess.run([REAL, *words[:2], "state", name], capture_output=True, text=True, check=False)
-        if answer.returncode == 0:
-            os.kill(json.loads(answer.stdout)["pid"], 9)
-        return
+        os.execv(own, [own, "-t", str(state["pid"]), "-m", "-p", "--", *words[at + 2:]])
     os.execvp(REAL, [REAL, *words])
 
 

@@ -101,11 +101,12 @@ class Scene:
     def end(self, started, name):
         """Ends a container that was started, and gives what it printed since."""
         self.runtime.call("kill", name, "KILL")
+        out = ""
         try:
-            out, _ = started.communicate(timeout=20)
+            out, _ = started.communicate(timeout=10)
         except subprocess.TimeoutExpired:
+            # Whatever lives on holds the pipes, so nothing waits for their end.
             started.kill()
-            out, _ = started.communicate()
         self.runtime.delete(name)
         return out
 
