@@ -147,7 +147,7 @@ broken 0
 #[test]
 fn a_command_killed_half_way_leaves_what_delete_cleans() {
     let Some(folder) = bundle("sleep 1000", |config| {
-        config["hooks"] = json!({"createRuntime": [{"path": "/bin/sleep", "args": ["sleep", "1000"]}]});
+        config["hooks"] = json!({"createRuntime": [{"path": "/bin/sleep", "args": ["sleep", "3"]}]});
     }) else {
         return;
     };

@@ -104,7 +104,8 @@ fn signals_do_what_they_do_to_a_command() {
             "set -m; $JOBC run . </dev/null >out & run=$!
             for i in $(seq 400); do grep -q ready out && break; sleep 0.02; done
             for signal in {signals}; do kill -$signal $run; sleep 0.1; done
-            wait $run"
+            {{ sleep 20; kill -KILL $run; }} >/dev/null 2>&1 & patience=$!
+            wait $run; code=$?; kill $patience; exit $code"
         )))
     };
     let ready = "echo ready; exec sleep 1000";
@@ -129,13 +130,15 @@ fn signals_do_what_they_do_to_a_command() {
 
 #[test]
 fn a_killed_jobc_takes_its_container_along() {
-    let Some(folder) = bundle("echo ready; exec sleep 987654", |_| {}) else { return };
+    let Some(folder) = bundle(&format!("echo ready; exec sleep 7{:07}", std::process::id()), |_| {}) else {
+        return;
+    };
     let run = folder.bash(
-        "set -m; $JOBC run --id killed-$$ . </dev/null >out & run=$!
+        "N=$(grep -o 'sleep 7[0-9]*' config.json | cut -c8-); set -m; $JOBC run --id killed-$$ . </dev/null >out 2>&1 & run=$!
         for i in $(seq 400); do grep -q ready out && break; sleep 0.02; done
         kill -KILL $run; wait $run; echo $?
-        for i in $(seq 100); do pgrep -f 'sleep 98765[4]' >/dev/null || break; sleep 0.05; done
-        pgrep -f 'sleep 98765[4]'; $JOBC oci delete killed-$$; echo $?",
+        for i in $(seq 100); do pgrep -f sleep.[7]$N >/dev/null || break; sleep 0.05; done
+        pgrep -f sleep.[7]$N; $JOBC oci delete killed-$$; echo $?; $JOBC oci delete --force killed-$$",
     );
     assert_eq!(run.out, "137\n0\n", "{}", run.err);
 }
