@@ -38,7 +38,8 @@ def listed_device(scene):
 
     rules = [{"allow": False, "access": "rwm"}, {"allow": True, "type": "c", "major": 10, "minor": 229, "access": "rm"}]
     ended = scene.run(["node", "c", "10", "229"], asked)
-    if "opened" not in ended.stdout:
+    # A kernel without that driver says so only to whom the control group lets through.
+    if "opened" not in ended.stdout and "No such device" not in ended.stdout:
         yield f"a node that is allowed: {ended.stdout.strip()} {ended.stderr.strip()}"
     ended = scene.run(["node", "c", "10", "237"], asked)
     if "opened" in ended.stdout:

@@ -115,11 +115,16 @@ fn other_namespace(kind: Namespace, pid: u32) -> Result<Option<OwnedFd>> {
         let path = PathBuf::from(format!("/proc/{process}/ns/{}", kind.file()));
         rustix::fs::open(&path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
     };
+    let ours = match open("self") {
+        Ok(ours) => ours,
+        // A kernel that has no namespaces of this kind.
+        Err(rustix::io::Errno::NOENT) => return Ok(None),
+        Err(errno) => return Err(Error::machine(format!("open this {kind} namespace"), errno)),
+    };
     let theirs = open(&pid.to_string()).map_err(|errno| {
         let error = Error::machine(format!("enter the container's {kind} namespace"), errno);
         if errno == rustix::io::Errno::NOENT { Error { kind: Kind::State, ..error } } else { error }
     })?;
-    let ours = open("self").map_err(|errno| Error::machine(format!("open this {kind} namespace"), errno))?;
     let inode = |fd: &OwnedFd| rustix::fs::fstat(fd).map(|stat| (stat.st_dev, stat.st_ino));
     Ok(if inode(&theirs) == inode(&ours) { None } else { Some(theirs) })
 }
