@@ -51,11 +51,12 @@ class Podman:
         return wrapper
 
     def __call__(self, *words, seconds=SECONDS, flags=(), **more):
+        # conmon leaves a file named `oom` where it is started, when memory runs out in a container.
         command = [self.podman, "--root", f"{self.folder}/graph", "--runroot", f"{self.folder}/run", "--tmpdir", f"{self.folder}/tmp",
                    "--storage-driver", "vfs", "--runtime", str(self.runtime), *flags, *words]
         try:
             return subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False, env=self.environment,
-                                  **({"stdin": subprocess.DEVNULL} | more))
+                                  **({"stdin": subprocess.DEVNULL, "cwd": self.folder} | more))
         except subprocess.TimeoutExpired as late:
             return subprocess.CompletedProcess(command, 124, late.stdout or "", f"no end within {seconds} s")
 
