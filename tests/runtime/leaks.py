@@ -32,8 +32,8 @@ def counted(runtime, group):
         with contextlib.suppress(OSError):
             processes.append(Path(f"/proc/{pid}/comm").read_text().strip() + (" (zombie)" if zombie(pid) else ""))
             namespaces |= {os.readlink(f"/proc/{pid}/ns/{name}") for name in os.listdir(f"/proc/{pid}/ns")}
-    groups = [str(path) for path in Path("/sys/fs/cgroup").rglob(f"{group}*") if path.is_dir()]
-    groups += [str(path) for top in groups for path in Path(top).rglob("*") if path.is_dir()]
+    # Unlike a glob, a walk passes over what goes away meanwhile: others on this machine have groups too.
+    groups = [path for path, _, _ in os.walk("/sys/fs/cgroup") if f"/{group}" in path]
     return {
         "processes": sorted(processes),
         "mounts": sorted(line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()),
