@@ -16,6 +16,40 @@ pub use names::{LONGEST_JOB, LONGEST_LABEL, LONGEST_ROLE, Names, converted, shor
 pub use script::{Section, Sections, Value as SectionValue, read_sections};
 pub use secrets::{Variables, variable_of, with_variables};
 
+/// The fields of a job in the order they are read and written.
+pub(crate) const FIELDS: [&str; 14] = [
+    "protocolVersion",
+    "name",
+    "type",
+    "version",
+    "contributor",
+    "description",
+    "prerequisites",
+    "parameters",
+    "secrets",
+    "jobRetryCount",
+    "taskRoles",
+    "deployments",
+    "defaults",
+    "extras",
+];
+
+/// The fields of a task role in the order they are read and written.
+pub(crate) const ROLE_FIELDS: [&str; 12] = [
+    "protocolVersion",
+    "instances",
+    "completion",
+    "taskRetryCount",
+    "prerequisites",
+    "dockerImage",
+    "data",
+    "output",
+    "script",
+    "extraContainerOptions",
+    "resourcePerInstance",
+    "commands",
+];
+
 /// The key of `extras` that holds runtime plugins.
 pub const PLUGINS: &str = "com.microsoft.pai.runtimeplugin";
 

@@ -16,7 +16,7 @@ use crate::trampoline;
 pub struct Groups {
     /// The version 2 group that it is born in.
     pub born_in: Option<OwnedFd>,
-    /// The `cgroup.procs` files of version 1 groups that it joins, open for writing.
+    /// The `tasks` files of version 1 groups that it joins, open for writing.
     pub joined: Vec<OwnedFd>,
 }
 

@@ -31,24 +31,6 @@ use prerequisites::Pool;
 use role::{Job, TaskRole};
 use template::{Scope, is_param, number_text};
 
-/// The fields of a job.
-const KNOWN: [&str; 14] = [
-    "protocolVersion",
-    "name",
-    "type",
-    "version",
-    "contributor",
-    "description",
-    "prerequisites",
-    "parameters",
-    "secrets",
-    "jobRetryCount",
-    "taskRoles",
-    "deployments",
-    "defaults",
-    "extras",
-];
-
 /// Turns a job of protocol v2 into a document of ours; `apart` tells that its secrets are given in another document.
 pub(super) fn import(
     document: &Document,
@@ -60,7 +42,7 @@ pub(super) fn import(
     let root = &document.root;
     let first = root.entries().first()?;
     let fields = Fields { node: root, place: first.key_span, within: String::new() };
-    fields.refuse_others(&KNOWN, sink);
+    fields.refuse_others(&crate::openpai::FIELDS, sink);
     fixed(&fields, sink);
     let name = name(&fields, sink);
     let roles: Vec<&str> =

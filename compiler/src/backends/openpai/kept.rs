@@ -4,41 +4,7 @@ use indexmap::IndexMap;
 use jobc_schema::plan::JobPlan;
 use serde_json::{Map, Value};
 
-use crate::openpai::{OWN_PORTS, PLUGINS, converted, without_commands};
-
-/// The fields of a job in the order they are written.
-const ORDER: [&str; 14] = [
-    "protocolVersion",
-    "name",
-    "type",
-    "version",
-    "contributor",
-    "description",
-    "prerequisites",
-    "parameters",
-    "secrets",
-    "jobRetryCount",
-    "taskRoles",
-    "deployments",
-    "defaults",
-    "extras",
-];
-
-/// The fields of a task role in the order they are written.
-const ROLE_ORDER: [&str; 12] = [
-    "protocolVersion",
-    "instances",
-    "completion",
-    "taskRetryCount",
-    "prerequisites",
-    "dockerImage",
-    "data",
-    "output",
-    "script",
-    "extraContainerOptions",
-    "resourcePerInstance",
-    "commands",
-];
+use crate::openpai::{FIELDS, OWN_PORTS, PLUGINS, ROLE_FIELDS, converted, without_commands};
 
 /// `openpai.protocol` of the job and its target.
 pub(super) struct Kept {
@@ -119,7 +85,7 @@ impl Kept {
                 _ => lay_over(out.entry(key.clone()).or_insert(Value::Null), value),
             }
         }
-        in_order(&ROLE_ORDER, out)
+        in_order(&ROLE_FIELDS, out)
     }
 
     /// Writes what is kept of the job over what was made, in the order of the protocol.
@@ -144,7 +110,7 @@ impl Kept {
                 _ => lay_over(out.entry(key.clone()).or_insert(Value::Null), value),
             }
         }
-        in_order(&ORDER, out)
+        in_order(&FIELDS, out)
     }
 }
 

@@ -17,22 +17,6 @@ use crate::import::nodes::{entry, map, number, string};
 use crate::openpai::{LONGEST_ROLE, SectionValue, Sections, converted};
 use crate::source::Span;
 
-/// The fields of a task role.
-const KNOWN: [&str; 12] = [
-    "protocolVersion",
-    "instances",
-    "completion",
-    "taskRetryCount",
-    "prerequisites",
-    "dockerImage",
-    "data",
-    "output",
-    "script",
-    "extraContainerOptions",
-    "resourcePerInstance",
-    "commands",
-];
-
 /// What a role is read with.
 pub(super) struct Job<'p, 'a> {
     pub(super) pool: &'p Pool<'a>,
@@ -74,7 +58,7 @@ pub(super) fn read<'a>(field: &'a Entry, job: &Job<'_, 'a>, sink: &mut Sink) -> 
         wrong(field, "a map of fields", sink);
         return None;
     }
-    role.refuse_others(&KNOWN, sink);
+    role.refuse_others(&crate::openpai::ROLE_FIELDS, sink);
     let mut kept = Map::new();
     let mut scope = job.scope.clone();
     for (kind, chosen) in &mut scope.chosen {
