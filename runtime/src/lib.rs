@@ -30,6 +30,7 @@ pub mod lifecycle;
 pub mod machine;
 pub mod mounts;
 pub mod namespaces;
+pub mod network;
 pub mod operation;
 pub mod own_program;
 pub mod prepare;
