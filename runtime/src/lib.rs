@@ -29,6 +29,7 @@ mod kernel_file;
 pub mod lifecycle;
 pub mod logs;
 pub mod machine;
+pub mod metrics;
 pub mod mounts;
 pub mod namespaces;
 pub mod operation;
