@@ -27,6 +27,7 @@ pub mod id_map;
 pub mod job;
 mod kernel_file;
 pub mod lifecycle;
+pub mod logs;
 pub mod machine;
 pub mod mounts;
 pub mod namespaces;
