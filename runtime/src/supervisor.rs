@@ -10,6 +10,7 @@ mod course;
 mod journal;
 mod mailbox;
 mod maker;
+mod output;
 mod poll;
 mod preparation;
 mod share;
@@ -35,6 +36,7 @@ use crate::job::record::{End, JobState, Record, TaskRecord, TaskState};
 use crate::job::submission::Submission;
 use crate::job::{Folder, TaskId, Time};
 use crate::lifecycle::{Input, Lifecycle, TaskNumber};
+use crate::logs;
 use crate::process::Exit;
 use crate::signals::{Signal, Signals};
 use crate::state::process::Process;
@@ -103,6 +105,10 @@ struct Supervisor {
     ending: BTreeMap<TaskNumber, (Exit, Option<String>)>,
     /// Attempts whose program could not be executed, while their containers are removed: the exit code, and why.
     failing: BTreeMap<TaskNumber, (u8, String)>,
+    /// The tasks' logs.
+    logs: Vec<logs::Writer>,
+    /// Tasks that wrote a while ago, and when the beginnings of their lines are to be shown.
+    unsettled: BTreeMap<TaskNumber, Instant>,
     /// What tasks write goes through it.
     buffer: Vec<u8>,
     /// What the job has of the machine while it runs.
@@ -158,6 +164,11 @@ impl Supervisor {
             open_files,
             terminal: Mutex::new(terminal),
         });
+        let masks = Arc::new(logs::Masks::new([]));
+        let log = |task: &crate::lifecycle::Task| {
+            logs::Writer::open(&folder.logs(&task.id), logs::Limits::default(), Arc::clone(&masks))
+        };
+        let logs = lifecycle.tasks().iter().map(log).collect();
         let visitors = Visitors::listen(&folder, &poll, client, attends)?;
         let maker = Maker::start(&share, &mailbox.sender());
         preparation::start(&share, &mailbox.sender());
@@ -174,6 +185,8 @@ impl Supervisor {
             attempts: BTreeMap::new(),
             ending: BTreeMap::new(),
             failing: BTreeMap::new(),
+            logs,
+            unsettled: BTreeMap::new(),
             buffer: vec![0; 65536],
             prepared: None,
             began: Instant::now(),
@@ -199,6 +212,7 @@ impl Supervisor {
             if self.lifecycle.next_tick().is_some_and(|tick| tick <= self.now()) {
                 self.step(Input::Tick);
             }
+            self.settle_output();
             self.journal.flush(&self.lifecycle);
         }
         self.finish()
@@ -213,7 +227,8 @@ impl Supervisor {
     fn patience(&self) -> Option<Duration> {
         let tick = self.lifecycle.next_tick().map(|tick| tick.saturating_sub(self.now()));
         let journal = self.journal.due().map(|due| due.saturating_duration_since(Instant::now()));
-        tick.into_iter().chain(journal).min()
+        let settling = self.settling().map(|due| due.saturating_duration_since(Instant::now()));
+        [tick, journal, settling].into_iter().flatten().min()
     }
 
     fn hear_signals(&mut self) {

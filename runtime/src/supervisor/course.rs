@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::attempt::{Attempt, Left, code_of};
+use super::attempt::{Attempt, code_of};
 use super::maker::{Held, Work};
 use super::preparation::{News, Prepared};
 use super::{Supervisor, with_help};
@@ -136,6 +136,7 @@ impl Supervisor {
             }
             Err(error) => {
                 // `started` has taken its end in; what it left is removed as after any end.
+                self.read_the_rest(task);
                 let attempt = self.attempts.remove(&task)?;
                 let number = attempt.number;
                 let container = attempt.give_up(&self.poll);
@@ -157,18 +158,9 @@ impl Supervisor {
         self.step(Input::NotStarted { task, code, why });
     }
 
-    /// A task wrote something.
-    pub(super) fn read_output(&mut self, task: TaskNumber, stream: usize) -> Left {
-        let Some(attempt) = self.attempts.get_mut(&task) else { return Left::Nothing };
-        attempt.read(stream, &self.poll, &mut self.buffer, &mut |_bytes| {})
-    }
-
     /// A task's first process has ended.
     pub(super) fn see_the_end(&mut self, task: TaskNumber) {
-        for stream in 0..2 {
-            // Nobody writes any more: what is in the pipe is all.
-            while self.read_output(task, stream) == Left::Perhaps {}
-        }
+        self.read_the_rest(task);
         let Some(attempt) = self.attempts.remove(&task) else { return };
         let role = self.lifecycle.tasks()[task].role;
         let limit = self.share.plan.roles[role].resources.memory_bytes;
