@@ -45,6 +45,7 @@ pub mod seccomp;
 pub mod signals;
 pub mod start;
 pub mod state;
+pub mod supervisor;
 pub mod syscall;
 pub mod terminal;
 pub mod trampoline;
