@@ -38,7 +38,7 @@ enum Outcome {
 
 fn main() -> ExitCode {
     #[cfg(target_os = "linux")]
-    if let Some(code) = containers() {
+    if let Some(code) = containers().or_else(supervisor) {
         return code;
     }
     std::panic::set_hook(Box::new(|panic| {
@@ -125,6 +125,26 @@ fn containers() -> Option<ExitCode> {
         OnlyOci::try_parse_from(words)
             .map_or_else(|error| commands::run::misused(&error), |only| commands::oci::run(&only.oci))
     }))
+}
+
+/// The supervisor of a job, which `jobc run` starts: it stays for as long as the job, and touches nothing of the compiler.
+#[cfg(target_os = "linux")]
+fn supervisor() -> Option<ExitCode> {
+    use jobc_runtime::supervisor::start;
+    let mut words = std::env::args_os().skip(1);
+    if words.next().as_deref() != Some(start::COMMAND.as_ref()) {
+        return None;
+    }
+    std::panic::set_hook(Box::new(|panic| {
+        complain_of_panic(panic);
+        std::process::exit(i32::from(commands::run::OWN_FAILURE));
+    }));
+    let words: Vec<_> = words.collect();
+    let code = start::become_supervisor(&words).unwrap_or_else(|error| {
+        terminal::eprint(&report::container_error(&error));
+        error.exit_code()
+    });
+    Some(code.into())
 }
 
 fn complain_of_panic(panic: &std::panic::PanicHookInfo<'_>) {

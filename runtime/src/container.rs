@@ -45,6 +45,10 @@ pub struct Options {
     ///
     /// Needed where config.json asks for a terminal; the name sent with it is `/dev/ptmx`.
     pub console: Option<OwnedFd>,
+    /// What the container has for descriptors 0, 1 and 2; ours unless given. A terminal goes before it.
+    pub streams: Option<[OwnedFd; 3]>,
+    /// How many files may be open, soft and hard (`RLIMIT_NOFILE`), where ours is not what config.json's author knows.
+    pub open_files: Option<(u64, u64)>,
     /// Rows and columns of the user's own terminal, which count before config.json's `consoleSize`.
     pub window_size: Option<(u16, u16)>,
     /// How many descriptors from 3 on stay open in the container.

@@ -121,7 +121,15 @@ pub fn prepare(
     let mut steps = Steps::default();
     steps.always(Operation::EndWithParent(true));
     steps.always(Operation::SetUmask(0));
+    if let Some((soft, hard)) = options.open_files {
+        let resource = linux_raw_sys::general::RLIMIT_NOFILE;
+        steps.always(Operation::SetLimit { name: "RLIMIT_NOFILE", resource, soft, hard });
+    }
     let identity = identity::list(&mut steps, spec, options, machine)?;
+    if let Some(streams) = &options.streams {
+        let streams = streams.each_ref().map(std::os::fd::AsRawFd::as_raw_fd);
+        steps.always(Operation::SetStreams { streams, owner: process.user().uid() });
+    }
     files::list(&mut steps, bundle, root, options, groups, &identity)?;
     let filter = rights::list(&mut steps, spec, process, &identity, machine)?;
     let program = program::of(process, filter, root.files())?;
@@ -143,6 +151,7 @@ pub fn prepare(
     let mut descriptors = identity.descriptors;
     descriptors.extend(options.hold.take());
     descriptors.extend(options.console.take());
+    descriptors.extend(options.streams.take().into_iter().flatten());
     Ok(Prepared {
         steps: steps.list,
         namespaces: identity.new,
