@@ -28,6 +28,9 @@ pub struct Request<'a> {
     pub params: Vec<SourceId>,
     /// The targets asked for by name; empty: the file's defaults, else all.
     pub only_targets: Vec<String>,
+    /// Whether the job is to be run on this machine: for one target that has the oci backend, which is the one asked for,
+    /// else the only such one of the file's defaults, else the built-in `local`.
+    pub run_here: bool,
     /// The backends asked for; empty: all of each target.
     pub only_backends: Vec<BackendName>,
     /// Whether what cannot be expressed becomes a warning.
@@ -170,6 +173,9 @@ fn choose_targets(
         None => built_in.iter().map(|(name, target)| (*name, target, true)).collect(),
     };
     let default = targets.map_or(&[][..], |file| &file.default[..]);
+    if request.run_here && request.only_targets.is_empty() {
+        return choose_one_to_run(&known, default, sink).map(|place| (vec![place], OnRefusal::Fail));
+    }
     let asked = if request.only_targets.is_empty() { default } else { &request.only_targets[..] };
     let chosen = !request.only_targets.is_empty() || !request.only_backends.is_empty() || !default.is_empty();
     let mut places = Vec::new();
@@ -203,6 +209,36 @@ fn choose_targets(
     }
     let on_refusal = if chosen || targets.is_some() { OnRefusal::Fail } else { OnRefusal::Skip };
     (!sink.has_errors() || !places.is_empty()).then_some((places, on_refusal))
+}
+
+/// The target of a job that is run on this machine, where none was asked for.
+fn choose_one_to_run(
+    known: &[(&str, &Target, bool)],
+    default: &[String],
+    sink: &mut Sink,
+) -> Option<TargetPlan> {
+    let is_default = |name: &str| default.is_empty() || default.iter().any(|known| known == name);
+    let mut fit = known
+        .iter()
+        .filter(|(name, settings, _)| is_default(name) && settings.backends.contains(&BackendName::Oci));
+    let place = |name: &str, settings: &Target, built_in| TargetPlan {
+        name: name.to_owned(),
+        built_in,
+        settings: settings.clone(),
+    };
+    match (fit.next(), fit.next()) {
+        (Some(&(name, settings, built_in)), None) => Some(place(name, settings, built_in)),
+        (Some((first, ..)), Some((second, ..))) => {
+            let names = [*first, *second].into_iter().chain(fit.map(|(name, ..)| *name));
+            let message = format!("the job could run for {}; choose one", suggest::list(names));
+            sink.push(Diagnostic::error(codes::NO_SUCH_TARGET, message).note("`--target NAME` names it"));
+            None
+        }
+        (None, _) => {
+            let [local, ..] = built_in_targets();
+            Some(place(local.0, &local.1, true))
+        }
+    }
 }
 
 fn unknown_target(name: &str, known: &[(&str, &Target, bool)], from_file: bool) -> Diagnostic {

@@ -32,6 +32,7 @@ pub mod machine;
 pub mod metrics;
 pub mod mounts;
 pub mod namespaces;
+pub mod network;
 pub mod operation;
 pub mod own_program;
 pub mod prepare;

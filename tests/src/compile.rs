@@ -126,6 +126,7 @@ impl Case<'_> {
             set: self.arguments.set,
             params,
             only_targets: self.arguments.targets,
+            run_here: false,
             only_backends: self.arguments.backends,
             allow_lossy: self.arguments.allow_lossy,
             gpu_injection: self.arguments.gpu_injection,

@@ -33,7 +33,7 @@ pub(crate) fn run(target: Option<&str>, args: &Args) -> Outcome {
     };
     let jobs = match jobs {
         Ok(jobs) => jobs,
-        Err((sources, sink)) => return report::findings(&sources, sink, args, true),
+        Err((sources, sink)) => return report::findings(&sources, sink, args.format, true),
     };
     let columns: Vec<(&dyn Backend, &JobPlan)> = table()
         .iter()
@@ -63,6 +63,7 @@ fn plans(targets: Option<Source>, only: &[String]) -> Result<Vec<JobPlan>, (Sour
         set: vec![],
         params: vec![],
         only_targets: only.to_vec(),
+        run_here: false,
         only_backends: vec![],
         allow_lossy: false,
         gpu_injection: None,
