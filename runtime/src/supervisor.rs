@@ -44,6 +44,7 @@ use crate::state::process::Process;
 use crate::state::store::Store;
 use attempt::Attempt;
 use journal::Journal;
+pub(crate) use journal::release_reserve;
 pub use mailbox::{Mailbox, Sender};
 use maker::{Held, Maker};
 use poll::{Poll, Ready};
@@ -295,6 +296,7 @@ impl Supervisor {
     fn finish(&mut self) -> Result<u8> {
         self.prepared = None;
         self.share.leave_network();
+        release_reserve(&self.folder);
         let (state, end) = self.end.take().unwrap_or_else(|| {
             (JobState::Lost, End { explanation: "lost".to_owned(), exit_code: 125, task: None })
         });
