@@ -11,15 +11,21 @@
 //! whether it is UTF-8 or not. It is the format of the Kubernetes container runtime interface, with the attempt where that
 //! has room for further tags. Lines of the stream `jobc` are remarks of the supervisor's own, about lines it lost.
 //!
-//! [`Writer`] writes one task's parts.
+//! [`Writer`] writes one task's parts, [`Reader`] merges several tasks' by time, [`Watch`] wakes whoever waits for more.
 
+mod backward;
 mod line;
 mod masks;
 mod part;
+mod reader;
+mod source;
+mod watch;
 mod writer;
 
 pub use line::{Line, Stream};
 pub use masks::Masks;
+pub use reader::{Choice, Reader};
+pub use watch::Watch;
 pub use writer::Writer;
 
 /// How much of a task's output is kept.

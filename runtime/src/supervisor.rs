@@ -37,12 +37,14 @@ use crate::job::submission::Submission;
 use crate::job::{Folder, TaskId, Time};
 use crate::lifecycle::{Input, Lifecycle, TaskNumber};
 use crate::logs;
+use crate::metrics::Sampler;
 use crate::process::Exit;
 use crate::signals::{Signal, Signals};
 use crate::state::process::Process;
 use crate::state::store::Store;
 use attempt::Attempt;
 use journal::Journal;
+pub(crate) use journal::release_reserve;
 pub use mailbox::{Mailbox, Sender};
 use maker::{Held, Maker};
 use poll::{Poll, Ready};
@@ -109,6 +111,8 @@ struct Supervisor {
     logs: Vec<logs::Writer>,
     /// Tasks that wrote a while ago, and when the beginnings of their lines are to be shown.
     unsettled: BTreeMap<TaskNumber, Instant>,
+    /// What tasks use.
+    sampler: Sampler,
     /// What tasks write goes through it.
     buffer: Vec<u8>,
     /// What the job has of the machine while it runs.
@@ -163,6 +167,7 @@ impl Supervisor {
             plan,
             open_files,
             terminal: Mutex::new(terminal),
+            network: Mutex::new(None),
         });
         let masks = Arc::new(logs::Masks::new([]));
         let log = |task: &crate::lifecycle::Task| {
@@ -173,7 +178,6 @@ impl Supervisor {
         let maker = Maker::start(&share, &mailbox.sender());
         preparation::start(&share, &mailbox.sender());
         Ok(Self {
-            folder,
             share,
             lifecycle,
             journal,
@@ -187,10 +191,12 @@ impl Supervisor {
             failing: BTreeMap::new(),
             logs,
             unsettled: BTreeMap::new(),
+            sampler: Sampler::new(&folder),
             buffer: vec![0; 65536],
             prepared: None,
             began: Instant::now(),
             end: None,
+            folder,
         })
     }
 
@@ -213,6 +219,7 @@ impl Supervisor {
                 self.step(Input::Tick);
             }
             self.settle_output();
+            self.sample();
             self.journal.flush(&self.lifecycle);
         }
         self.finish()
@@ -228,7 +235,8 @@ impl Supervisor {
         let tick = self.lifecycle.next_tick().map(|tick| tick.saturating_sub(self.now()));
         let journal = self.journal.due().map(|due| due.saturating_duration_since(Instant::now()));
         let settling = self.settling().map(|due| due.saturating_duration_since(Instant::now()));
-        [tick, journal, settling].into_iter().flatten().min()
+        let sample = self.sampler.next().map(|due| due.saturating_duration_since(Instant::now()));
+        [tick, journal, settling, sample].into_iter().flatten().min()
     }
 
     fn hear_signals(&mut self) {
@@ -275,9 +283,20 @@ impl Supervisor {
         }
     }
 
+    /// Takes a sample of what tasks use, where one is due.
+    fn sample(&mut self) {
+        if self.sampler.next().is_some_and(|due| due <= Instant::now())
+            && let Err(error) = self.sampler.sample()
+        {
+            self.journal.note(format!("samples are lost: {error}"));
+        }
+    }
+
     /// Writes down how the job ended, and removes what it had of the machine.
     fn finish(&mut self) -> Result<u8> {
-        drop(self.prepared.take());
+        self.prepared = None;
+        self.share.leave_network();
+        release_reserve(&self.folder);
         let (state, end) = self.end.take().unwrap_or_else(|| {
             (JobState::Lost, End { explanation: "lost".to_owned(), exit_code: 125, task: None })
         });

@@ -91,6 +91,7 @@ fn settle_one(folder: &Folder, mut record: Record) -> Result<Option<Lost>> {
     record.supervisor = None;
     record.ended = Some(Time::now());
     record.end = Some(End { explanation: explanation.clone(), exit_code: 125, task: None });
+    crate::supervisor::release_reserve(folder);
     let detail = json!({ "exit_code": 125, "explanation": explanation, "state": "lost" });
     // The record is what counts; a full disk may keep the event out.
     let _ = Events::open(folder).map(|mut events| events.push(&Event::of_job(EventKind::Ended, detail)));

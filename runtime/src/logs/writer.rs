@@ -52,6 +52,8 @@ struct Unfinished {
     written: usize,
     /// Where the last mask ends that is in the log.
     covered: usize,
+    /// A piece of it is in the log, and the end is not.
+    begun: bool,
 }
 
 /// Writes fail.
@@ -113,6 +115,7 @@ impl Writer {
             rest = &rest[piece.len() + usize::from(ends)..];
             let kept = if ends && line.raw.is_empty() {
                 seen(piece);
+                line.begun = false;
                 self.push(&head, true, |masks, out| masks.cover(piece, 0..piece.len(), &mut 0, out))
             } else {
                 line.raw.extend_from_slice(piece);
@@ -180,7 +183,7 @@ impl Writer {
     /// As [`Self::write`].
     pub fn end(&mut self, attempt: u32, stream: Stream) -> io::Result<()> {
         let mut line = self.take_unfinished(stream);
-        if line.raw.is_empty() {
+        if line.raw.is_empty() && !line.begun {
             return Ok(());
         }
         // A task that is killed half-way through a secret has shown most of it.
@@ -213,7 +216,7 @@ impl Writer {
     fn push_piece(&mut self, line: &mut Unfinished, head: &Head, to: usize, ends: bool) -> io::Result<()> {
         let (text, shown, covered) = (&line.raw, line.written..to, &mut line.covered);
         let result = self.push(head, ends, |masks, out| masks.cover(text, shown, covered, out));
-        line.written = to;
+        (line.written, line.begun) = (to, !ends);
         result
     }
 

@@ -99,6 +99,11 @@ impl Supervisor {
                 self.journal.job(kind, detail);
             }
             News::Note(text) => self.journal.note(text),
+            News::Addresses(addresses) => {
+                for (known, address) in self.journal.change().tasks.iter_mut().zip(addresses) {
+                    known.address = address.map(|address| address.to_string());
+                }
+            }
         }
     }
 
@@ -127,7 +132,9 @@ impl Supervisor {
         let attempt = self.attempts.get_mut(&task)?;
         match attempt.started() {
             Ok(()) => {
-                let pid = attempt.pid();
+                let (pid, number) = (attempt.pid(), attempt.number);
+                let id = &self.lifecycle.tasks()[task].id;
+                self.sampler.enter(id, number, attempt.cgroup().saved());
                 let now = Time::now();
                 self.journal.of(task).started = Some(now);
                 self.journal.change().started.get_or_insert(now);
@@ -166,6 +173,9 @@ impl Supervisor {
         let limit = self.share.plan.roles[role].resources.memory_bytes;
         let number = attempt.number;
         let groups = attempt.cgroup();
+        if let Some(sample) = self.sampler.leave(&self.lifecycle.tasks()[task].id) {
+            self.journal.task(task, EventKind::Sampled, json!(sample));
+        }
         match attempt.end(&self.poll) {
             Ok((exit, container)) => {
                 let note = super::attempt::note(&groups, exit, limit);

@@ -2,7 +2,7 @@
 
 use std::os::fd::OwnedFd;
 use std::path::Path;
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use jobc_schema::plan::JobPlan;
 
@@ -14,6 +14,7 @@ use crate::error::Result;
 use crate::job::submission::{EVERY_ROLE, Submission};
 use crate::job::{Folder, TaskId};
 use crate::lifecycle::TaskNumber;
+use crate::network::Network;
 use crate::root::Root;
 use crate::state::store::Store;
 
@@ -32,6 +33,8 @@ pub(super) struct Share {
     pub(super) open_files: (u64, u64),
     /// Where the terminal of the submission's task goes, until its first attempt takes it.
     pub(super) terminal: Mutex<Option<OwnedFd>>,
+    /// The network, once it is made.
+    pub(super) network: Mutex<Option<Network>>,
 }
 
 /// What an attempt of a task is made from.
@@ -50,8 +53,18 @@ pub(super) struct Allocated {
 }
 
 impl Share {
+    /// The network, which nobody changes meanwhile.
+    pub(super) fn network(&self) -> MutexGuard<'_, Option<Network>> {
+        self.network.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes the network away.
+    pub(super) fn leave_network(&self) {
+        drop(self.network().take());
+    }
+
     /// Gives a task what only this machine knows.
-    pub(super) fn allocate(&self, _task: TaskNumber, id: &TaskId, folder: &Path) -> Result<Allocated> {
+    pub(super) fn allocate(&self, task: TaskNumber, id: &TaskId, folder: &Path) -> Result<Allocated> {
         let original = Bundle::open(&self.folder.bundle(id))?;
         let roots = &self.submission.roots;
         let choice = roots.get(&id.role).or_else(|| roots.get(EVERY_ROLE)).map(String::as_str);
@@ -60,7 +73,7 @@ impl Share {
         let (text, said) = allocation.apply(&original)?;
         let mut config = Config::read(&text)?;
         let console = if self.submission.terminal.as_ref() == Some(id) {
-            self.terminal.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take()
+            self.terminal.lock().unwrap_or_else(PoisonError::into_inner).take()
         } else {
             None
         };
@@ -68,6 +81,9 @@ impl Share {
             && let Some(process) = config.spec.process_mut()
         {
             process.set_terminal(Some(true));
+        }
+        if let Some(network) = &*self.network() {
+            network.attach(task, &mut config.spec)?;
         }
         let bundle = Bundle { dir: original.dir.clone(), config, text };
         Ok(Allocated { bundle, root: allocation.root, options: Options::default(), console, said })

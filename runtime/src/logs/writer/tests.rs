@@ -90,6 +90,15 @@ fn a_long_line_is_cut_into_pieces() {
 }
 
 #[test]
+fn a_line_of_exactly_a_piece_ends_too() {
+    let mut log = Written::new(Limits { line_bytes: 4, ..Limits::default() }, &[]);
+    log.write("abcd").writer.end(1, Stream::Stdout).unwrap();
+    log.writer.end(1, Stream::Stdout).unwrap();
+    log.write("efgh").write("\n").writer.end(1, Stream::Stdout).unwrap();
+    assert_eq!(log.lines(), ["stdout P 1 abcd", "stdout F 1 ", "stdout P 1 efgh", "stdout F 1 "]);
+}
+
+#[test]
 fn a_prompt_is_shown_before_its_line_ends() {
     let mut log = Written::new(Limits::default(), &["hunter22"]);
     log.write("password: hunt");
