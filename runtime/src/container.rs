@@ -18,6 +18,7 @@ use crate::cgroup::Cgroup;
 use crate::config::Config;
 use crate::error::{Error, Kind, Result};
 use crate::hooks::Stage;
+use crate::secrets::Variables;
 use crate::signals::Signal;
 use crate::state::store::{Entry, Store};
 use crate::state::{Id, Record, Status};
@@ -57,6 +58,8 @@ pub struct Options {
     pub end_with_parent: bool,
     /// Stay in the caller's session keyring (keyrings(7)).
     pub keep_keyring: bool,
+    /// Variables of the first process that are in no file.
+    pub secret_environment: Variables,
 }
 
 /// How long a killed process may take to be gone, in milliseconds. One that waits for a device takes longer.

@@ -25,6 +25,7 @@ use crate::namespaces::{Join, Namespace};
 use crate::operation::{Operation, Step};
 use crate::root::Root;
 use crate::seccomp::Program as Filter;
+use crate::secrets::Variables;
 
 /// A container that could be started: its steps, and what its parent has to do.
 #[derive(Debug)]
@@ -71,6 +72,8 @@ pub struct Program {
     pub arguments: Vec<CString>,
     /// The environment.
     pub environment: Vec<CString>,
+    /// What belongs to the environment and is shown nowhere.
+    pub secret_environment: Variables,
     /// The filter that the trampoline loads; nothing where there is none, or it is a step.
     pub filter: Option<Filter>,
 }
@@ -132,7 +135,8 @@ pub fn prepare(
     }
     files::list(&mut steps, bundle, root, options, groups, &identity)?;
     let filter = rights::list(&mut steps, spec, process, &identity, machine)?;
-    let program = program::of(process, filter, root.files())?;
+    let program =
+        program::of(process, filter, root.files(), std::mem::take(&mut options.secret_environment))?;
     if options.end_with_parent {
         // A change of the user forgets it (prctl(2), PR_SET_PDEATHSIG).
         steps.always(Operation::EndWithParent(true));

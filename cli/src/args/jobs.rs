@@ -68,7 +68,7 @@ pub(crate) struct InspectArgs {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct JobExecArgs {
-    /// Pass our standard input on; without it the program has none
+    /// Pass our standard input on; without it, and without a terminal, the program has none
     #[arg(long, short)]
     pub interactive: bool,
     /// Give it a terminal

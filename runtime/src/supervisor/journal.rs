@@ -2,21 +2,32 @@
 //!
 //! A full disk ends no job: what cannot be written is tried again, and said once.
 
+use std::fs::OpenOptions;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::time::{Duration, Instant};
 
+use rustix::fs::FallocateFlags;
+use rustix::io::Errno;
 use serde_json::Value;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::job::event::{Event, Events, Kind};
+use crate::job::folder::machine;
 use crate::job::record::{Attempt, Record, TaskRecord};
 use crate::job::{Folder, TaskId, Time};
 use crate::lifecycle::{Lifecycle, TaskNumber};
+
+/// The file that keeps room for the end.
+const RESERVE: &str = "reserve";
 
 /// How often a record is replaced at most: a job of a thousand tasks has a record of half a megabyte.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// How long after a failure the next try comes.
 const PATIENCE: Duration = Duration::from_secs(1);
+
+/// The least that is kept free for the last record and the last events, in bytes.
+const LEAST: u64 = 64 << 10;
 
 /// The record and the events of a job.
 #[derive(Debug)]
@@ -36,6 +47,8 @@ impl Journal {
     /// Begins the journal of a job with its first record.
     pub(super) fn begin(folder: &Folder, record: Record) -> Result<Self> {
         record.write(folder)?;
+        let size = serde_json::to_vec(&record).map_or(0, |text| text.len() as u64);
+        reserve(folder, LEAST.max(8 * size))?;
         let events = Events::open(folder)?;
         let next = Instant::now();
         Ok(Self { folder: folder.clone(), record, events, changed: false, next, failing: false, lost: 0 })
@@ -60,7 +73,7 @@ impl Journal {
         self.changed = true;
         match self.events.push(event) {
             Ok(()) if self.lost > 0 => {
-                eprintln!("jobc: {} events of job `{}` were lost", self.lost, self.folder.id);
+                say(&format!("{} events of job `{}` were lost", self.lost, self.folder.id));
                 self.lost = 0;
             }
             Ok(()) => {}
@@ -137,9 +150,35 @@ impl Journal {
         if let Err(error) = &written
             && !self.failing
         {
-            eprintln!("{}: jobc: {error}; it is tried again", Time::now());
+            say(&format!("{error}; it is tried again"));
         }
         self.failing = written.is_err();
         written
+    }
+}
+
+/// Frees what was kept for the end: on a full disk, how a job ended is what must be written still.
+pub(crate) fn release_reserve(folder: &Folder) {
+    // Where it is not there, it was never needed.
+    let _ = std::fs::remove_file(folder.record.join(RESERVE));
+}
+
+/// Writes a line to the supervisor's own log, which may be on a full disk itself.
+pub(super) fn say(text: &str) {
+    use std::io::Write as _;
+    let _ = writeln!(std::io::stderr(), "{} jobc: {text}", Time::now());
+}
+
+/// Keeps some bytes of the disk for the end of the job.
+fn reserve(folder: &Folder, size: u64) -> Result<()> {
+    let path = folder.record.join(RESERVE);
+    let file = OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(&path);
+    let file = file.map_err(|error| machine("make", &path, &error))?;
+    match rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, size) {
+        // A file system that cannot promise room keeps none.
+        Ok(()) | Err(Errno::OPNOTSUPP) => Ok(()),
+        Err(errno) => {
+            Err(Error::machine(format!("keep room for the job's record in `{}`", path.display()), errno))
+        }
     }
 }
