@@ -3,6 +3,7 @@
 use std::io::Read as _;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use jobc_compiler::adjust::Adjustments;
 use jobc_compiler::compile::Request;
 use jobc_compiler::source::{Source, SourceId, Sources};
 
@@ -84,6 +85,7 @@ impl Input {
             only_backends: args.backend.clone(),
             allow_lossy: args.allow_lossy,
             gpu_injection: args.gpu_injection.map(Into::into),
+            adjustments: Adjustments::default(),
             files: &self.files,
             to_job,
         }

@@ -1,10 +1,12 @@
 //! The passes in order: what the command line, the editor and the tests call.
 
 use camino::Utf8PathBuf;
+use indexmap::IndexMap;
 use jobc_schema::plan::{JobPlan, Plan, TargetPlan};
 use jobc_schema::target::{GpuInjection, Target};
 use jobc_schema::{BackendName, Pointer, Targets};
 
+use crate::adjust::{Adjustments, adjust};
 use crate::backend::{Content, Context, PartOf};
 use crate::diagnostic::{Diagnostic, DocumentId, Place, Sink, codes};
 use crate::document::Document;
@@ -37,6 +39,8 @@ pub struct Request<'a> {
     pub allow_lossy: bool,
     /// What of the GPU set-up OCI bundles carry.
     pub gpu_injection: Option<GpuInjection>,
+    /// What runs of the job, where that is less than all.
+    pub adjustments: Adjustments,
     /// Files beside the job file.
     pub files: &'a dyn Files,
     /// The way from a target's output folder to the job file's, for the job with that name.
@@ -49,6 +53,8 @@ pub struct Planned {
     pub jobs: Vec<JobPlan>,
     /// Whether the targets were only tried because nothing was chosen.
     pub on_refusal: OnRefusal,
+    /// Roles with fewer instances than the file says, with what it says.
+    pub scaled: IndexMap<String, u32>,
     document: Document,
     targets: Option<Document>,
 }
@@ -97,8 +103,15 @@ pub fn plan(sources: &mut Sources, request: &Request<'_>, sink: &mut Sink) -> Op
     if sink.has_errors() {
         return None;
     }
-    let (jobs, on_refusal) = planned?;
-    Some(Planned { jobs, on_refusal, document: document?, targets: targets_document })
+    let Decided { jobs, on_refusal, scaled } = planned?;
+    Some(Planned { jobs, on_refusal, scaled, document: document?, targets: targets_document })
+}
+
+/// What passes 2 to 4 make of a document.
+struct Decided {
+    jobs: Vec<JobPlan>,
+    on_refusal: OnRefusal,
+    scaled: IndexMap<String, u32>,
 }
 
 /// Passes 2 to 4: a document to plans.
@@ -108,7 +121,7 @@ fn decide(
     sources: &mut Sources,
     request: &Request<'_>,
     sink: &mut Sink,
-) -> Option<(Vec<JobPlan>, OnRefusal)> {
+) -> Option<Decided> {
     let mut schema = Sink::new();
     let sound = validate::validate(document, &mut schema);
     let salvaged = if sound { None } else { salvage(document, schema.diagnostics()) };
@@ -129,7 +142,8 @@ fn decide(
     if !sound || (request.targets.is_some() && targets.is_none()) {
         return None;
     }
-    Some((plans(document, &places, &overrides, sources, request, sink), on_refusal))
+    let (jobs, scaled) = plans(document, &places, &overrides, sources, request, sink);
+    Some(Decided { jobs, on_refusal, scaled })
 }
 
 /// Passes 3 and 4: a sound document to one plan a combination and place.
@@ -140,8 +154,9 @@ fn plans(
     sources: &mut Sources,
     request: &Request<'_>,
     sink: &mut Sink,
-) -> Vec<JobPlan> {
-    let variants = expand(document, sources, overrides, sink);
+) -> (Vec<JobPlan>, IndexMap<String, u32>) {
+    let mut variants = expand(document, sources, overrides, sink);
+    let scaled = adjust(&mut variants, &request.adjustments, sink);
     let mut jobs = Vec::with_capacity(variants.len() * places.len());
     for variant in &variants {
         let substituted = variant.document != *document;
@@ -158,7 +173,11 @@ fn plans(
             jobs.push(plan);
         }
     }
-    jobs
+    if request.adjustments.no_gpu {
+        // It is what was asked for.
+        sink.retain(|d| d.code != codes::IDLE_GPU_IMAGE);
+    }
+    (jobs, scaled)
 }
 
 /// The targets to build for: those asked for, else the file's defaults, else all.

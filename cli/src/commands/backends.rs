@@ -1,6 +1,7 @@
 //! `jobc backends`: what each backend can express, asked of the backends themselves.
 
 use camino::{Utf8Path, Utf8PathBuf};
+use jobc_compiler::adjust::Adjustments;
 use jobc_compiler::backend::{Backend, Capability, Support, table};
 use jobc_compiler::compile::{Request, plan};
 use jobc_compiler::diagnostic::Sink;
@@ -67,6 +68,7 @@ fn plans(targets: Option<Source>, only: &[String]) -> Result<Vec<JobPlan>, (Sour
         only_backends: vec![],
         allow_lossy: false,
         gpu_injection: None,
+        adjustments: Adjustments::default(),
         files: &files,
         to_job: &to_job,
     };

@@ -39,6 +39,8 @@ pub enum Kind {
     Queued,
     /// It has its share of the machine: `claim`.
     Scheduled,
+    /// A volume is being fetched: `volume`, `from`, `bytes`.
+    Fetching,
     /// A volume is there: `volume`, `path`.
     DataReady,
     /// A root file system is there: `image`, `root`.

@@ -74,7 +74,8 @@ fn settle_one(folder: &Folder, mut record: Record) -> Result<Option<Lost>> {
         }
         record = now;
     }
-    let left = remove_containers(folder);
+    let mut left = remove_containers(folder);
+    left.extend(crate::provision::release(folder).err().map(|error| error.to_string()));
     let pid = record.supervisor.map_or_else(|| "unknown".to_owned(), |process| process.pid.to_string());
     let explanation =
         format!("lost: its supervisor (process {pid}) was killed, and all of its tasks with it");
