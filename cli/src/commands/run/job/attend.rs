@@ -58,7 +58,8 @@ pub(super) fn attend(all: &Jobs, jobs: &mut [Running], signals: &Signals) -> Res
                 asked.pass_on(signal, jobs);
             }
         }
-        for (job, _) in jobs.iter_mut().filter(|job| !job.over).zip(&ready[1..]).filter(|(_, ready)| **ready) {
+        for (job, _) in jobs.iter_mut().filter(|job| !job.over).zip(&ready[1..]).filter(|(_, ready)| **ready)
+        {
             records.extend(job.ended(all)?);
         }
     }
