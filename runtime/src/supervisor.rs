@@ -335,7 +335,7 @@ impl Supervisor {
         }
         self.prepared = None;
         if let Err(error) = crate::provision::release(&self.folder) {
-            eprintln!("jobc: {error}");
+            journal::say(&error.to_string());
         }
         if !self.share.submission.keep {
             crate::job::lost::remove_state(&self.folder)?;
