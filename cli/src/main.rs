@@ -7,6 +7,8 @@ mod commands;
 mod disk;
 mod input;
 mod output;
+#[cfg(target_os = "linux")]
+mod quantity;
 mod report;
 #[cfg(target_os = "linux")]
 mod table;
@@ -81,6 +83,8 @@ fn about_jobs(command: &args::jobs::JobCommand) -> ExitCode {
     commands::jobs::finish(match command {
         JobCommand::Ps(ps) => commands::ps::run(ps),
         JobCommand::Inspect(inspect) => commands::inspect::run(inspect),
+        JobCommand::Logs(logs) => commands::logs::run(logs),
+        JobCommand::Events(events) => commands::events::run(events),
         JobCommand::Exec(exec) => commands::exec::run(exec),
         JobCommand::Stop(stop) => commands::stop::stop(stop),
         JobCommand::Kill(kill) => commands::stop::kill(kill),
