@@ -55,7 +55,7 @@ impl Rows {
                     cpu_millis: before.and_then(|before| sample.cpu_millis_since(before)),
                     read: rate(|sample| sample.usage.read_bytes),
                     written: rate(|sample| sample.usage.written_bytes),
-                    memory_limit: known.and_then(|task| task.limits.get("memory").copied()),
+                    memory_limit: known.and_then(|task| task.limits.get("memory_bytes").copied()),
                     sample: sample.clone(),
                 });
                 last.insert(key, sample);
@@ -121,7 +121,7 @@ mod tests {
             "version": 1, "id": "train.1", "source": "/job.yaml", "target": "local", "owner": 0, "state": "running",
             "submitted": "2026-11-21T13:31:53.250Z", "attempt": 1, "network": "host",
             "claim": {"cpu_millis": 0, "memory_bytes": 0, "gpus": 0, "disk_bytes": 0},
-            "tasks": [{"task": "worker-0", "state": "running", "attempt": 1, "limits": {"memory": 1_073_741_824}}],
+            "tasks": [{"task": "worker-0", "state": "running", "attempt": 1, "limits": {"memory_bytes": 1_073_741_824}}],
         });
         let sample = json!({
             "time": Time::from_millis(millis), "task": "worker-0", "attempt": 1, "cpu_usec": cpu_usec,

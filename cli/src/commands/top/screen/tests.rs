@@ -7,7 +7,7 @@ use super::*;
 /// A view of a job of `count` workers, of which the third is the busiest.
 fn view(count: u64) -> View {
     let tasks: Vec<_> = (0..count)
-        .map(|index| json!({"task": format!("worker-{index}"), "state": "running", "attempt": 1, "limits": {"memory": 1 << 30}}))
+        .map(|index| json!({"task": format!("worker-{index}"), "state": "running", "attempt": 1, "limits": {"memory_bytes": 1 << 30}}))
         .collect();
     let record = json!({
         "version": 1, "id": "train.1", "source": "/job.yaml", "target": "local", "owner": 0, "state": "running",
