@@ -73,7 +73,8 @@ fn carry_out(args: &RunArgs, built: &Built, jobs: &Jobs) -> Result<u8> {
         }
         return Ok(0);
     }
-    let records = attend::attend(jobs, &mut running, &signals)?;
+    let seen = attend::Seen { logs: !args.no_logs && !args.quiet, story: !args.quiet };
+    let records = attend::attend(jobs, &mut running, &signals, seen)?;
     Ok(match &records[..] {
         [record] => exit_code(record),
         records => records.iter().map(exit_code).max().unwrap_or(OWN_FAILURE),
