@@ -31,7 +31,7 @@ pub use controller::Controller;
 pub use layout::{Hierarchy, Layout, Unified, Version};
 pub use path::GroupPath;
 pub use plan::{Group, Interface, Plan};
-pub use usage::Usage;
+pub use usage::{Meter, Usage};
 
 use crate::error::{Error, Result};
 

@@ -9,6 +9,7 @@ pub mod control;
 pub mod event;
 pub mod folder;
 pub mod id;
+pub mod lost;
 pub mod record;
 pub mod submission;
 pub mod time;

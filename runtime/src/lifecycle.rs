@@ -4,118 +4,46 @@
 //! [`Action`]s that come back; so every rule of `needs`, gangs, thresholds, retries, time limits and stopping is tested
 //! with a made-up clock. Times are durations since the supervisor began, by a clock that never jumps.
 //!
-//! The rules are those of docs/spec.md; where that is silent, of docs/runtime.md, "The course of a job".
+//! The rules are those of docs/job.md; where that is silent, of docs/runtime.md, "The course of a job". A step costs what it
+//! changes, not what the job has: a job of 10,000 tasks is counted by role, never searched.
+//!
+//! [`turn`] alone changes a task's state and keeps the counts right; [`settle`] draws the conclusions at the end of each
+//! step; [`attempt`] is what an attempt's events mean, [`retry`] and [`ending`] what comes after a failure and at the end.
 
+mod action;
+mod attempt;
+mod clock;
+mod ending;
+mod explain;
+mod input;
+mod retry;
+mod role;
+mod settle;
+mod timers;
+mod turn;
+
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-use jobc_schema::plan::JobPlan;
+use jobc_schema::plan::{GangPlan, JobPlan};
 
 use crate::job::TaskId;
-use crate::job::record::{End, JobState, TaskState};
+use crate::job::record::{JobState, TaskState};
 use crate::process::Exit;
-use crate::signals::Signal;
+
+pub use action::Action;
+use clock::Clock;
+use ending::Verdict;
+pub use input::Input;
+use role::Role;
+use settle::Gang;
+use timers::{Timer, Timers};
 
 /// A task's number: tasks are counted through the job, role after role in the plan's order.
 pub type TaskNumber = usize;
 
-/// Something that happened.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Input {
-    /// Data, roots and network are there: tasks may be made.
-    Prepared,
-    /// A task's container is made and waits to be let go.
-    Created(TaskNumber),
-    /// A task's program runs.
-    Started(TaskNumber),
-    /// A task's container could not be made, or its program not be executed (exit code 125, 126 or 127).
-    NotStarted {
-        /// Which.
-        task: TaskNumber,
-        /// 125, or 126 and 127 where the program itself is at fault.
-        code: u8,
-        /// Why, in words.
-        why: String,
-    },
-    /// A task has been seen ready.
-    Ready(TaskNumber),
-    /// A task was not ready within `ready.timeout`, or with `keep` is not any more.
-    NotReady {
-        /// Which.
-        task: TaskNumber,
-        /// Why, in words.
-        why: String,
-    },
-    /// A task's first process ended. What is left of its container is gone when this is told.
-    Ended {
-        /// Which.
-        task: TaskNumber,
-        /// How.
-        exit: Exit,
-        /// What the machine knows of it: `memory limit 2 GiB reached`.
-        note: Option<String>,
-    },
-    /// Somebody wants the job to end: SIGTERM now, SIGKILL after the grace period, the plan's where none is given.
-    Stop {
-        /// In place of the plan's.
-        grace: Option<Duration>,
-        /// Who: `interrupted`, `stopped by jobc stop`, `the client is gone`.
-        why: String,
-    },
-    /// Somebody wants the job to end now: SIGKILL.
-    Kill {
-        /// Who.
-        why: String,
-    },
-    /// Every task was frozen: no time limit runs out meanwhile.
-    Paused,
-    /// Every task goes on.
-    Resumed,
-    /// The job cannot go on, for a reason that is no task's: exit code 125.
-    Broken {
-        /// Why, in words.
-        why: String,
-    },
-    /// Time has passed.
-    Tick,
-}
-
-/// Something to do.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Action {
-    /// Make the container of a task's next attempt, held before its program.
-    Create {
-        /// Which.
-        task: TaskNumber,
-        /// The attempt, from 1.
-        attempt: u32,
-    },
-    /// Let a made task go. Tasks of one gang come in one list of actions.
-    Start(TaskNumber),
-    /// Begin to look whether a task is ready, as its role's `ready` says.
-    Watch(TaskNumber),
-    /// Send a signal to a task: `TERM` or `KILL`. One that waits to be let go is removed.
-    Signal(TaskNumber, Signal),
-    /// A task, role or job is tried again.
-    Retried {
-        /// What one attempt covers: `task`, `role` or `job`.
-        scope: jobc_schema::role::RetryScope,
-        /// The task whose failure it was.
-        task: TaskNumber,
-        /// The attempt that comes, from 2.
-        attempt: u32,
-        /// How long until then.
-        backoff: Duration,
-        /// Why, in words.
-        why: String,
-    },
-    /// The job is being ended: said once, before the signals.
-    Stopping {
-        /// Why, in words.
-        why: String,
-    },
-    /// Nothing runs and nothing will: the last action.
-    End(JobState, End),
-}
+/// A role's number: its place in the plan.
+type RoleNumber = usize;
 
 /// A task, as records show it.
 #[derive(Clone, Debug, PartialEq)]
@@ -134,16 +62,105 @@ pub struct Task {
     pub reason: Option<String>,
 }
 
+/// What is known of a task beside what records show.
+#[derive(Clone, Debug, Default)]
+#[allow(clippy::struct_excessive_bools)] // each is a fact of its own
+struct Course {
+    /// Why it is being ended, where it is.
+    ending: Option<Purpose>,
+    /// Whether its latest attempt was told to start.
+    let_go: bool,
+    /// Whether its latest attempt has run.
+    started: bool,
+    /// Whether its latest attempt has once been ready.
+    ready: bool,
+    /// The gang whose start it waits for, or waited for.
+    gang: Option<usize>,
+    /// Whether that gang counts it as made.
+    made: bool,
+    /// How often it was tried again by itself.
+    retries: u32,
+    /// Whether it only serves those that launch.
+    serves: bool,
+    /// Whether others serve it.
+    launches: bool,
+}
+
+/// Why a task is being ended.
+#[derive(Clone, Debug, PartialEq)]
+enum Purpose {
+    /// Its attempt has failed already: it took too long, or was not ready in time.
+    Failed(String),
+    /// Its role or job is tried again.
+    Restart,
+    /// It served, and those that it served have ended.
+    Served,
+    /// The job is over.
+    Over,
+}
+
+/// Where the whole job is.
+#[derive(Debug)]
+enum Phase {
+    /// Nothing may be made yet.
+    Preparing,
+    /// Tasks are made and run.
+    Running,
+    /// Everything is ended, to be tried again when the wait is over.
+    Restarting {
+        /// Whether it is.
+        due: bool,
+    },
+    /// Everything is ended for good.
+    Ending(Verdict),
+    /// Nothing runs.
+    Over(JobState),
+}
+
 /// A job's course.
 #[derive(Debug)]
 pub struct Lifecycle {
+    gang: GangPlan,
+    timeout: Option<Duration>,
+    roles: Vec<Role>,
     tasks: Vec<Task>,
+    courses: Vec<Course>,
+    gangs: Vec<Gang>,
+    clock: Clock,
+    timers: Timers,
+    phase: Phase,
+    attempt: u32,
+    /// Tasks that have a process, or will have one at any moment.
+    alive: usize,
+    /// Tasks that are over.
+    ended: usize,
+    /// Whether there are tasks that only serve, and those that they serve have not ended.
+    serving: bool,
+    /// Tasks that others serve and that are not over.
+    launching: usize,
+    /// Whether any program has run.
+    ran: bool,
+    /// Roles whose counts changed: those that need them may start now, or never.
+    changed: BTreeSet<RoleNumber>,
+    /// Roles whose needs were met in this step.
+    opened: BTreeSet<RoleNumber>,
+    /// Roles with tasks to make and room to make them.
+    wanting: BTreeSet<RoleNumber>,
+    /// Roles that are ended to be tried again.
+    restarting: BTreeSet<RoleNumber>,
+    /// Gangs that may be complete.
+    complete: BTreeSet<usize>,
+    /// Tasks that may be let go.
+    startable: Vec<TaskNumber>,
+    /// What is to be done, gathered during a step.
+    actions: Vec<Action>,
 }
 
 impl Lifecycle {
     /// The course of a planned job, before anything has happened.
     pub fn new(plan: &JobPlan) -> Self {
-        let tasks = plan.roles.iter().enumerate().flat_map(|(role, planned)| {
+        let roles = role::of_plan(plan);
+        let tasks = roles.iter().enumerate().flat_map(|(role, planned)| {
             (0..planned.instances).map(move |index| Task {
                 id: TaskId::new(&planned.name, index),
                 role,
@@ -153,17 +170,68 @@ impl Lifecycle {
                 reason: None,
             })
         });
-        Self { tasks: tasks.collect() }
+        let tasks: Vec<Task> = tasks.collect();
+        let courses: Vec<Course> = tasks.iter().map(|task| roles[task.role].course(task.id.index)).collect();
+        Self {
+            gang: plan.gang,
+            timeout: plan.timeout_seconds.map(Duration::from_secs),
+            roles,
+            tasks,
+            gangs: Vec::new(),
+            clock: Clock::default(),
+            timers: Timers::default(),
+            phase: Phase::Preparing,
+            attempt: 1,
+            alive: 0,
+            ended: 0,
+            serving: courses.iter().any(|course| course.serves),
+            launching: courses.iter().filter(|course| course.launches).count(),
+            ran: false,
+            courses,
+            changed: BTreeSet::new(),
+            opened: BTreeSet::new(),
+            wanting: BTreeSet::new(),
+            restarting: BTreeSet::new(),
+            complete: BTreeSet::new(),
+            startable: Vec::new(),
+            actions: Vec::new(),
+        }
     }
 
     /// Takes in what happened at a time, and says what to do, in order.
-    pub fn step(&mut self, _now: Duration, _input: Input) -> Vec<Action> {
-        Vec::new()
+    ///
+    /// What cannot be (a task ready that does not run) changes nothing, so a report that comes late does no harm.
+    pub fn step(&mut self, now: Duration, input: Input) -> Vec<Action> {
+        if matches!(self.phase, Phase::Over(_)) {
+            return Vec::new();
+        }
+        let time = self.clock.at(now);
+        match input {
+            Input::Prepared => self.begin(time),
+            Input::Created(task) => self.created(time, task),
+            Input::Started(task) => self.started(time, task),
+            Input::NotStarted { task, code, why } => self.not_started(time, task, code, why),
+            Input::Ready(task) => self.ready(task),
+            Input::NotReady { task, why } => self.not_ready(time, task, why),
+            Input::Ended { task, exit, note } => self.ended(time, task, exit, note),
+            Input::Stop { grace, why } => self.stop(time, grace, &why),
+            Input::Kill { why } => self.kill(time, &why),
+            Input::Broken { why } => self.broken(time, &why),
+            Input::Paused if matches!(self.phase, Phase::Ending(_)) => {}
+            Input::Paused => self.clock.pause(),
+            Input::Resumed => self.clock.resume(),
+            Input::Tick => {}
+        }
+        while let Some(timer) = self.timers.take_due(time) {
+            self.ring(time, timer);
+        }
+        self.settle(time);
+        std::mem::take(&mut self.actions)
     }
 
-    /// When a [`Input::Tick`] is wanted next.
+    /// When an [`Input::Tick`] is wanted next, by the clock of [`Lifecycle::step`].
     pub fn next_tick(&self) -> Option<Duration> {
-        None
+        self.timers.next().and_then(|time| self.clock.when(time))
     }
 
     /// The tasks by number.
@@ -171,13 +239,50 @@ impl Lifecycle {
         &self.tasks
     }
 
-    /// Where the job is in its life: running, paused, stopping, or how it ended.
+    /// Where the job is in its life: preparing, running, paused, stopping, or how it ended.
     pub fn state(&self) -> JobState {
-        JobState::Preparing
+        match &self.phase {
+            Phase::Over(state) => *state,
+            Phase::Ending(_) => JobState::Stopping,
+            _ if self.clock.is_paused() => JobState::Paused,
+            Phase::Preparing => JobState::Preparing,
+            Phase::Running | Phase::Restarting { .. } => JobState::Running,
+        }
     }
 
     /// Which attempt of the whole job this is, from 1.
     pub fn attempt(&self) -> u32 {
-        1
+        self.attempt
+    }
+
+    /// Begins to make tasks.
+    fn begin(&mut self, time: Duration) {
+        if !matches!(self.phase, Phase::Preparing) {
+            return;
+        }
+        self.phase = Phase::Running;
+        if let Some(timeout) = self.timeout {
+            self.timers.set(Timer::Job, time + timeout);
+        }
+        self.open_first();
+    }
+
+    /// What a time that has come means.
+    fn ring(&mut self, time: Duration, timer: Timer) {
+        match timer {
+            Timer::Attempt(task) => self.out_of_time(time, task),
+            Timer::Kill(task) => self.kill_task(task),
+            Timer::Again(task) => self.again(task),
+            Timer::Role(role) => self.roles[role].due = true,
+            Timer::Restart => {
+                if let Phase::Restarting { due } = &mut self.phase {
+                    *due = true;
+                }
+            }
+            Timer::Job => self.timed_out(time),
+        }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -54,6 +54,13 @@ pub enum Operation {
     JoinCgroups(Vec<Fd>),
     /// Enter a namespace that is there.
     Join(Join),
+    /// Make these the descriptors 0, 1 and 2.
+    SetStreams {
+        /// Ours for each.
+        streams: [Fd; 3],
+        /// The user they are given to, who may then open them again as /dev/stdout.
+        owner: u32,
+    },
     /// Leave the parent's namespaces for new ones (`CLONE_NEW*` bits).
     Unshare(u32),
     /// Set the clocks of the new time namespace.
@@ -170,6 +177,13 @@ impl Operation {
             Self::TakeIds { uid, gid } => kernel.setgid(*gid).and_then(|()| kernel.setuid(*uid)),
             Self::JoinCgroups(groups) => groups.iter().try_for_each(|&group| kernel.write(group, b"0")),
             Self::Join(namespace) => kernel.setns(namespace.fd, namespace.kind.flag()),
+            Self::SetStreams { streams, owner } => streams.iter().zip(0..).try_for_each(|(&fd, standard)| {
+                if *owner != 0 {
+                    // It writes to what is open in any case; only opening it by name needs this.
+                    let _ = kernel.fchown(fd, *owner, kernel.stat(fd)?.gid);
+                }
+                kernel.dup_to(fd, standard)
+            }),
             Self::Unshare(flags) => kernel.unshare(*flags),
             Self::SetClocks(offsets) => child.write_proc(c"self/timens_offsets", offsets.as_bytes()),
             Self::NewSession => kernel.setsid(),

@@ -85,6 +85,11 @@ impl Connection {
         }
     }
 
+    /// A connection over a socket that the supervisor has the other side of.
+    pub(crate) fn over(stream: UnixStream) -> Self {
+        Self { stream }
+    }
+
     /// Asks, and waits for the answer.
     pub fn ask(&mut self, folder: &Folder, request: &Request) -> Result<()> {
         write_line(&mut self.stream, request).map_err(|error| failed(folder, &error))?;

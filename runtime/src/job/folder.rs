@@ -180,6 +180,12 @@ impl Folder {
         }
     }
 
+    /// Removes everything that is kept of the job, the record last: as long as it is there, the job is found.
+    pub fn remove(&self) -> Result<()> {
+        crate::root::remove::remove(&self.state)?;
+        crate::root::remove::remove(&self.record)
+    }
+
     /// Whether a supervisor is there.
     pub fn is_supervised(&self) -> bool {
         self.state.is_dir() && matches!(self.try_lock(), Ok(None))

@@ -43,6 +43,12 @@ impl Time {
     }
 }
 
+impl From<Time> for SystemTime {
+    fn from(time: Time) -> Self {
+        time.system()
+    }
+}
+
 impl fmt::Display for Time {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         humantime::format_rfc3339_millis(self.system()).fmt(f)

@@ -31,9 +31,18 @@ const LARGEST_FILE: u64 = 2 << 40;
 /// by anybody else, it all belongs to them, and set-user-id bits and devices below /dev, which every container gets anew, are
 /// left out. On an error nothing is left. What a killed run left behind is removed.
 pub fn unpack(archive: &Path, root: &Path) -> Result<()> {
+    unpack_as(archive, root, rustix::process::geteuid().is_root())
+}
+
+/// The same for an archive that is data: as if a normal user had started it, so nothing belongs to anybody else.
+pub fn unpack_as_own(archive: &Path, folder: &Path) -> Result<()> {
+    unpack_as(archive, folder, false)
+}
+
+fn unpack_as(archive: &Path, root: &Path, as_root: bool) -> Result<()> {
     let begun = root.with_extension("part");
     remove(&begun)?;
-    let result = make(archive, &begun, rustix::process::geteuid().is_root()).and_then(|()| {
+    let result = make(archive, &begun, as_root).and_then(|()| {
         fs::rename(&begun, root).map_err(|error| {
             Error::new(Kind::Machine, format!("cannot name `{}`: {}", root.display(), because(&error)))
         })
