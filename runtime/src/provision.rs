@@ -106,6 +106,29 @@ pub fn provide(job: &Job<'_>, told: &mut dyn FnMut(Progress), stopped: &AtomicBo
     Ok(Provided { folder: job.folder.clone(), roles, secrets: job.secrets.clone(), place, keys, notes })
 }
 
+/// The same for a look at what would be done: no output is made and nothing is fetched, so sources of volumes need not be
+/// there. What it keeps in the state folder, and the secrets' files of its tasks, [`release`] removes.
+///
+/// # Errors
+///
+/// As of [`provide`], as far as can be seen without it.
+pub fn rehearse(job: &Job<'_>) -> Result<Provided> {
+    let (mut untold, never) = (|_| {}, AtomicBool::new(false));
+    refuse_gpus(job.plan)?;
+    paths::see_data(job, &mut untold)?;
+    let roles = roots::of(job, &mut untold, &never)?;
+    let place = Place::of(job.folder)?;
+    let keys = ssh::keys(job, &place, &never)?;
+    Ok(Provided {
+        folder: job.folder.clone(),
+        roles,
+        secrets: job.secrets.clone(),
+        place,
+        keys,
+        notes: Vec::new(),
+    })
+}
+
 /// Removes what a job must not leave: secrets in memory, and what was fetched or unpacked for it alone.
 ///
 /// Its state folder must still be there. That nothing is there to be removed is fine.

@@ -21,7 +21,9 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use jobc_schema::job::Network as NetworkChoice;
@@ -39,6 +41,7 @@ use crate::lifecycle::{Input, Lifecycle, TaskNumber};
 use crate::logs;
 use crate::metrics::Sampler;
 use crate::process::Exit;
+use crate::secrets::Secrets;
 use crate::signals::{Signal, Signals};
 use crate::state::process::Process;
 use crate::state::store::Store;
@@ -115,6 +118,8 @@ struct Supervisor {
     sampler: Sampler,
     /// What tasks write goes through it.
     buffer: Vec<u8>,
+    /// The thread that prepares the job.
+    preparation: Option<JoinHandle<()>>,
     /// What the job has of the machine while it runs.
     prepared: Option<preparation::Prepared>,
     began: Instant,
@@ -151,6 +156,7 @@ impl Supervisor {
         let signals = Signals::take()?;
         let submission: Submission = read(&folder.submission_file())?;
         let plan: JobPlan = read(&folder.plan_file())?;
+        let secrets = Secrets::read(&plan, &submission.folder)?;
         let open_files = raise_open_files();
         let attends = submission.attended;
         let poll = Poll::new()?;
@@ -167,16 +173,19 @@ impl Supervisor {
             plan,
             open_files,
             terminal: Mutex::new(terminal),
+            provided: OnceLock::new(),
             network: Mutex::new(None),
+            stopped: AtomicBool::new(false),
+            secrets,
         });
-        let masks = Arc::new(logs::Masks::new([]));
+        let masks = Arc::new(logs::Masks::new(share.secrets.values()));
         let log = |task: &crate::lifecycle::Task| {
             logs::Writer::open(&folder.logs(&task.id), logs::Limits::default(), Arc::clone(&masks))
         };
         let logs = lifecycle.tasks().iter().map(log).collect();
         let visitors = Visitors::listen(&folder, &poll, client, attends)?;
         let maker = Maker::start(&share, &mailbox.sender());
-        preparation::start(&share, &mailbox.sender());
+        let preparation = Some(preparation::start(&share, &mailbox.sender()));
         Ok(Self {
             share,
             lifecycle,
@@ -193,6 +202,7 @@ impl Supervisor {
             unsettled: BTreeMap::new(),
             sampler: Sampler::new(&folder),
             buffer: vec![0; 65536],
+            preparation,
             prepared: None,
             began: Instant::now(),
             end: None,
@@ -294,7 +304,11 @@ impl Supervisor {
 
     /// Writes down how the job ended, and removes what it had of the machine.
     fn finish(&mut self) -> Result<u8> {
-        self.prepared = None;
+        self.share.stopped.store(true, Ordering::Release);
+        if let Some(preparation) = self.preparation.take() {
+            // What it has made is given back with the messages that it has left.
+            let _ = preparation.join();
+        }
         self.share.leave_network();
         release_reserve(&self.folder);
         let (state, end) = self.end.take().unwrap_or_else(|| {
@@ -318,6 +332,10 @@ impl Supervisor {
                 break;
             }
             std::thread::sleep(Duration::from_secs(1));
+        }
+        self.prepared = None;
+        if let Err(error) = crate::provision::release(&self.folder) {
+            journal::say(&error.to_string());
         }
         if !self.share.submission.keep {
             crate::job::lost::remove_state(&self.folder)?;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use clap::{Args as ClapArgs, Subcommand};
 
+use super::watch::{EventsArgs, LogsArgs};
 use super::{FormatArg, table_or_json};
 
 /// The commands about jobs on this machine, in the order of `jobc --help`.
@@ -13,6 +14,10 @@ pub(crate) enum JobCommand {
     Ps(PsArgs),
     /// Show what is known of a job
     Inspect(InspectArgs),
+    /// Show what tasks print
+    Logs(LogsArgs),
+    /// Show what a job goes through
+    Events(EventsArgs),
     /// Run a further program in a task
     Exec(JobExecArgs),
     /// End jobs: ask every task, and kill what is left after the grace period
@@ -63,7 +68,7 @@ pub(crate) struct InspectArgs {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct JobExecArgs {
-    /// Pass our standard input on; without it the program has none
+    /// Pass our standard input on; without it, and without a terminal, the program has none
     #[arg(long, short)]
     pub interactive: bool,
     /// Give it a terminal

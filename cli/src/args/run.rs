@@ -48,10 +48,10 @@ pub(crate) struct RunArgs {
     /// Leave it running and print its id
     #[arg(long, short, help_heading = JOB)]
     pub detach: bool,
-    /// Pass our standard input to the task that `-t` names
+    /// Taken beside `-t`, as in `-it TASK`; what is typed goes to the task either way
     #[arg(long, short, requires = "terminal", help_heading = JOB)]
     pub interactive: bool,
-    /// Give this task our terminal; with `-i` what is typed, too
+    /// Give this task our terminal; what the others write is in `jobc logs`
     #[arg(long, short, value_name = "TASK", conflicts_with = "detach", help_heading = JOB)]
     pub terminal: Option<String>,
     /// Do not print what the tasks write; `jobc logs` has it

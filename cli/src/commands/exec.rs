@@ -44,7 +44,8 @@ fn started(args: &JobExecArgs) -> Result<ExitCode> {
     };
     store.read(&id)?;
     let process = changes.apply(&container::config(&store.folder(&id))?)?;
-    if !args.interactive {
+    // What is typed at a terminal is what it is for.
+    if !args.interactive && !args.tty {
         without_input()?;
     }
     let request = Request {

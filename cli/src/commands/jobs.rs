@@ -5,13 +5,15 @@ use std::time::Duration;
 
 use jobc_compiler::suggest;
 use jobc_runtime::error::{Error, Kind};
+use jobc_runtime::job::lost::{self, Lost};
 use jobc_runtime::job::record::Record;
 use jobc_runtime::job::{Folder, Places, TaskId, Time};
 use jobc_runtime::state::process::Process;
+use jobc_schema::Bytes;
 use rustix::event::{PollFd, PollFlags};
 
 use crate::args::FormatArg;
-use crate::report::container_error;
+use crate::report::{container_error, container_warning};
 use crate::{Outcome, terminal};
 
 /// The jobs of this user.
@@ -59,9 +61,33 @@ pub(crate) fn finish(result: Result<ExitCode>) -> ExitCode {
 }
 
 impl Jobs {
-    /// Opens the places of this user.
-    pub(crate) fn open() -> Result<Self> {
-        Ok(Self { places: Places::standard()? })
+    /// Opens the places of this user. Jobs whose supervisor was killed are cleaned up first, and said to be lost.
+    pub(crate) fn open() -> std::result::Result<Self, Error> {
+        let jobs = Self { places: Places::standard()? };
+        jobs.settle()?;
+        Ok(jobs)
+    }
+
+    fn settle(&self) -> std::result::Result<(), Error> {
+        for Lost { id, left } in lost::settle(&self.places)? {
+            let text = format!("job `{id}` is lost: its supervisor was killed, and all of its tasks with it");
+            terminal::eprint(&container_warning(&text));
+            for line in left {
+                terminal::eprint(&container_warning(&format!("job `{id}`: {line}")));
+            }
+        }
+        Ok(())
+    }
+
+    /// What became of a job whose supervisor is gone; nothing where the supervisor never wrote a word.
+    pub(crate) fn settled(&self, folder: &Folder) -> std::result::Result<Option<Record>, Error> {
+        match Record::read(folder)? {
+            Some(record) if record.state.is_final() => Ok(Some(record)),
+            _ => {
+                self.settle()?;
+                Record::read(folder)
+            }
+        }
     }
 
     /// Where they are.
@@ -98,7 +124,7 @@ impl Jobs {
             .filter_map(|folder| match Record::read(&folder) {
                 Ok(record) => Some((folder, record?)),
                 Err(error) => {
-                    terminal::eprint(&crate::report::container_warning(&error.to_string()));
+                    terminal::eprint(&container_warning(&error.to_string()));
                     None
                 }
             })
@@ -119,8 +145,11 @@ impl Jobs {
                     // What interrupts it makes it look again.
                     let _ = rustix::event::poll(&mut polled, None);
                 }
-                // It is just beginning, or its record's last words are on their way.
-                None => std::thread::sleep(Duration::from_millis(20)),
+                // It is just beginning, or its record's last words are on their way, or it was killed.
+                None => {
+                    std::thread::sleep(Duration::from_millis(20));
+                    self.settle()?;
+                }
             }
         }
     }
@@ -186,6 +215,12 @@ pub(crate) fn span(time: Duration) -> String {
         () if days < 10 => format!("{days} d {} h", hours % 24),
         () => format!("{days} d"),
     }
+}
+
+/// Bytes for people: whole ones of the largest unit of which there is one at least.
+pub(crate) fn rounded(bytes: u64) -> String {
+    let unit = 10 * (bytes.max(1).ilog2() / 10).min(4);
+    Bytes(bytes >> unit << unit).to_string()
 }
 
 /// How long ago a moment was, for people.

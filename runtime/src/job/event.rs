@@ -1,11 +1,15 @@
 //! What happens to a job: the lines of `events.jsonl`, appended by its supervisor alone.
 
+mod reader;
+
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+pub use reader::Reader;
 
 use super::folder::machine;
 use super::{Folder, TaskId, Time};
@@ -39,6 +43,8 @@ pub enum Kind {
     Queued,
     /// It has its share of the machine: `claim`.
     Scheduled,
+    /// A volume is being fetched: `volume`, `from`, `bytes`.
+    Fetching,
     /// A volume is there: `volume`, `path`.
     DataReady,
     /// A root file system is there: `image`, `root`.

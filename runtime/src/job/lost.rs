@@ -9,6 +9,7 @@ use super::event::{Event, Events, Kind as EventKind};
 use super::folder::machine;
 use super::record::{End, JobState, Record, TaskState};
 use super::{Folder, JobId, Places, Time};
+use crate::admission::ledger::Ledger;
 use crate::container;
 use crate::error::Result;
 use crate::root::remove::remove;
@@ -41,7 +42,13 @@ pub fn settle(places: &Places) -> Result<Vec<Lost>> {
                     remove_state(&folder)?;
                 }
             }
-            Ok(Some(record)) => lost.extend(settle_one(&folder, record)?),
+            Ok(Some(record)) => {
+                if let Some(one) = settle_one(&folder, record)? {
+                    // Whoever looks into the ledger takes out those who are gone.
+                    let _ = Ledger::standard(places).and_then(|ledger| ledger.entries());
+                    lost.push(one);
+                }
+            }
             Ok(None) => forget(&folder)?,
             // Whoever asks for this job is told what is wrong with its record.
             Err(_) => {}
@@ -74,7 +81,8 @@ fn settle_one(folder: &Folder, mut record: Record) -> Result<Option<Lost>> {
         }
         record = now;
     }
-    let left = remove_containers(folder);
+    let mut left = remove_containers(folder);
+    left.extend(crate::provision::release(folder).err().map(|error| error.to_string()));
     let pid = record.supervisor.map_or_else(|| "unknown".to_owned(), |process| process.pid.to_string());
     let explanation =
         format!("lost: its supervisor (process {pid}) was killed, and all of its tasks with it");

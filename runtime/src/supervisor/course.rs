@@ -99,6 +99,11 @@ impl Supervisor {
                 self.journal.job(kind, detail);
             }
             News::Note(text) => self.journal.note(text),
+            News::Claimed(claim) => {
+                let record = self.journal.change();
+                record.claim = claim;
+                record.state = JobState::Preparing;
+            }
             News::Addresses(addresses) => {
                 for (known, address) in self.journal.change().tasks.iter_mut().zip(addresses) {
                     known.address = address.map(|address| address.to_string());

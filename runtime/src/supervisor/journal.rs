@@ -73,7 +73,7 @@ impl Journal {
         self.changed = true;
         match self.events.push(event) {
             Ok(()) if self.lost > 0 => {
-                eprintln!("jobc: {} events of job `{}` were lost", self.lost, self.folder.id);
+                say(&format!("{} events of job `{}` were lost", self.lost, self.folder.id));
                 self.lost = 0;
             }
             Ok(()) => {}
@@ -150,7 +150,7 @@ impl Journal {
         if let Err(error) = &written
             && !self.failing
         {
-            eprintln!("{}: jobc: {error}; it is tried again", Time::now());
+            say(&format!("{error}; it is tried again"));
         }
         self.failing = written.is_err();
         written
@@ -161,6 +161,12 @@ impl Journal {
 pub(crate) fn release_reserve(folder: &Folder) {
     // Where it is not there, it was never needed.
     let _ = std::fs::remove_file(folder.record.join(RESERVE));
+}
+
+/// Writes a line to the supervisor's own log, which may be on a full disk itself.
+pub(super) fn say(text: &str) {
+    use std::io::Write as _;
+    let _ = writeln!(std::io::stderr(), "{} jobc: {text}", Time::now());
 }
 
 /// Keeps some bytes of the disk for the end of the job.

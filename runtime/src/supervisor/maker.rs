@@ -117,10 +117,10 @@ fn make(share: &Share, task: TaskNumber, id: &TaskId, attempt: u32) -> Result<He
     let again = if attempt > 1 { format!(".{attempt}") } else { String::new() };
     let name = Id::new(&format!("{}.{id}{again}", share.folder.id))?;
     let begun = make::begin(&share.containers, &name)?;
-    let allocated = share.allocate(task, id, begun.folder())?;
+    let (given, console) = share.allocate(task, id, begun.folder())?;
     let machine = |what: &'static str| move |errno| Error::machine(what, errno);
     let (held, hold) = pipe_with(PipeFlags::CLOEXEC).map_err(machine("make a pipe"))?;
-    let (streams, output) = if allocated.console.is_some() {
+    let (streams, output) = if console.is_some() {
         (None, None)
     } else {
         let [out, error] = [output()?, output()?];
@@ -132,16 +132,17 @@ fn make(share: &Share, task: TaskNumber, id: &TaskId, attempt: u32) -> Result<He
             hold: Some(held),
             streams,
             open_files: Some(share.open_files),
-            console: allocated.console,
-            ..allocated.options
+            console,
+            secret_environment: given.secret_environment,
+            ..Options::default()
         },
-        root: Some(allocated.root),
+        root: Some(given.root),
         ..Request::default()
     };
-    let mounts = mounts(&allocated.bundle);
-    let made = begun.make(&allocated.bundle, request, Then::AttendHeld, None)?;
+    let mounts = mounts(&given.bundle);
+    let made = begun.make(&given.bundle, request, Then::AttendHeld, None)?;
     made.container.unlock();
-    let mut said = allocated.said;
+    let mut said = given.said;
     said.extend(made.container.said.iter().chain(&made.container.record.unenforced).cloned());
     Ok(Held { made, hold, output, said, mounts })
 }

@@ -2,20 +2,20 @@
 
 use std::os::fd::OwnedFd;
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use jobc_schema::plan::JobPlan;
 
-use crate::allocate::Allocation;
-use crate::bundle::Bundle;
-use crate::config::Config;
-use crate::container::Options;
-use crate::error::Result;
-use crate::job::submission::{EVERY_ROLE, Submission};
+use crate::allocate;
+use crate::allocate::Given;
+use crate::error::{Error, Kind, Result};
+use crate::job::submission::Submission;
 use crate::job::{Folder, TaskId};
 use crate::lifecycle::TaskNumber;
 use crate::network::Network;
-use crate::root::Root;
+use crate::provision::Provided;
+use crate::secrets::Secrets;
 use crate::state::store::Store;
 
 /// What every task of a job shares.
@@ -29,27 +29,18 @@ pub(super) struct Share {
     pub(super) submission: Submission,
     /// The plan.
     pub(super) plan: JobPlan,
+    /// The values of its secrets.
+    pub(super) secrets: Secrets,
     /// How many files a process may open, soft and hard, as it was before the supervisor raised it for itself.
     pub(super) open_files: (u64, u64),
     /// Where the terminal of the submission's task goes, until its first attempt takes it.
     pub(super) terminal: Mutex<Option<OwnedFd>>,
+    /// Data, roots and keys, once they are there.
+    pub(super) provided: OnceLock<Provided>,
     /// The network, once it is made.
     pub(super) network: Mutex<Option<Network>>,
-}
-
-/// What an attempt of a task is made from.
-#[derive(Debug)]
-pub(super) struct Allocated {
-    /// The container's own configuration.
-    pub(super) bundle: Bundle,
-    /// Its root.
-    pub(super) root: Root,
-    /// More that config.json has no place for.
-    pub(super) options: Options,
-    /// Where its terminal goes, if it has one.
-    pub(super) console: Option<OwnedFd>,
-    /// What a person should know.
-    pub(super) said: Vec<String>,
+    /// Nobody wants the job any more: what prepares it ends.
+    pub(super) stopped: AtomicBool,
 }
 
 impl Share {
@@ -63,29 +54,35 @@ impl Share {
         drop(self.network().take());
     }
 
-    /// Gives a task what only this machine knows.
-    pub(super) fn allocate(&self, task: TaskNumber, id: &TaskId, folder: &Path) -> Result<Allocated> {
-        let original = Bundle::open(&self.folder.bundle(id))?;
-        let roots = &self.submission.roots;
-        let choice = roots.get(&id.role).or_else(|| roots.get(EVERY_ROLE)).map(String::as_str);
-        let allocation = Allocation::of(&original, choice, folder, true)?;
-        allocation.make()?;
-        let (text, said) = allocation.apply(&original)?;
-        let mut config = Config::read(&text)?;
+    /// Gives a task what only this machine knows; with it goes the terminal, where the task gets one.
+    pub(super) fn allocate(
+        &self,
+        task: TaskNumber,
+        id: &TaskId,
+        folder: &Path,
+    ) -> Result<(Given, Option<OwnedFd>)> {
+        let provided =
+            self.provided.get().ok_or_else(|| Error::new(Kind::State, "the job is not prepared yet"))?;
+        let mut given = allocate::task(provided, id, folder)?;
+        let spec = &mut given.bundle.config.spec;
         let console = if self.submission.terminal.as_ref() == Some(id) {
             self.terminal.lock().unwrap_or_else(PoisonError::into_inner).take()
         } else {
             None
         };
-        if console.is_some()
-            && let Some(process) = config.spec.process_mut()
-        {
+        let mut changed = console.is_some();
+        if changed && let Some(process) = spec.process_mut() {
             process.set_terminal(Some(true));
         }
         if let Some(network) = &*self.network() {
-            network.attach(task, &mut config.spec)?;
+            network.attach(task, spec)?;
+            changed |= self.plan.network == jobc_schema::job::Network::Job;
         }
-        let bundle = Bundle { dir: original.dir.clone(), config, text };
-        Ok(Allocated { bundle, root: allocation.root, options: Options::default(), console, said })
+        if changed {
+            given.bundle.text = serde_json::to_vec(spec).map_err(|error| {
+                Error::new(Kind::Config, format!("the configuration of `{id}` cannot be written: {error}"))
+            })?;
+        }
+        Ok((given, console))
     }
 }

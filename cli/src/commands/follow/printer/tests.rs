@@ -1,0 +1,106 @@
+use super::*;
+
+/// Prints lines of the tasks `ps-0` (0) and `worker-10` (1): what a pipe or a terminal gets, escapes shown.
+fn printed(look: Look, terminal: bool, lines: &[(usize, Stream, bool, &str)]) -> String {
+    let (outputs, memory) = Outputs::in_memory(terminal);
+    let mut printer = Printer::new(look, outputs);
+    printer.add("train.1", "ps-0", false, 0);
+    printer.add("train.1", "worker-10", false, 1);
+    for &(number, stream, ends, text) in lines {
+        let line =
+            Line { time: "2026-11-21T13:31:53.250123Z", stream, ends, attempt: 1, text: text.as_bytes() };
+        printer.line(number, &line).unwrap();
+    }
+    printer.flush().unwrap();
+    let text = String::from_utf8(memory.borrow().clone()).unwrap();
+    text.replace('\x1b', "^").replace('\r', "<")
+}
+
+const PREFIX: Look = Look { prefix: true, timestamps: false, json: false };
+const OUT: Stream = Stream::Stdout;
+const ERR: Stream = Stream::Stderr;
+
+#[test]
+fn a_task_alone_is_printed_as_it_printed() {
+    let lines =
+        [(0, OUT, true, "one"), (0, OUT, false, "10%\r"), (0, OUT, false, "20%\r"), (0, OUT, true, "")];
+    assert_eq!(printed(Look::default(), true, &lines), "one\n10%<20%<\n");
+    let look = Look { timestamps: true, ..Look::default() };
+    assert_eq!(printed(look, false, &lines[..1]), "2026-11-21T13:31:53.250123Z one\n");
+}
+
+#[test]
+fn several_tasks_are_told_apart() {
+    let lines = [(0, OUT, true, "one"), (1, ERR, true, "訓練"), (0, OUT, true, "")];
+    assert_eq!(printed(PREFIX, false, &lines), "ps-0      | one\nworker-10 | 訓練\nps-0      | \n");
+    assert_eq!(
+        printed(PREFIX, true, &lines),
+        "^[36mps-0      |^[0m one\n^[33mworker-10^[0m ^[31m|^[0m 訓練\n^[36mps-0      |^[0m \n"
+    );
+}
+
+#[test]
+fn half_a_line_is_continued_unless_another_came_in_between() {
+    let lines = [
+        (0, OUT, false, "load"),
+        (0, OUT, false, "ing"),
+        (1, OUT, true, "hello"),
+        (0, OUT, true, " done"),
+        (0, OUT, true, "next"),
+    ];
+    assert_eq!(
+        printed(PREFIX, false, &lines),
+        "ps-0      | loading\nworker-10 | hello\nps-0      |  done\nps-0      | next\n"
+    );
+}
+
+#[test]
+fn a_progress_bar_does_not_run_over_the_name() {
+    let lines = [
+        (0, OUT, false, "10%\r20%"),
+        (0, OUT, false, "\r30%"),
+        (0, OUT, true, "\r"),
+        (0, OUT, true, "crlf\r"),
+    ];
+    let name = "^[36mps-0      |^[0m ";
+    assert_eq!(printed(PREFIX, true, &lines), format!("{name}10%<{name}20%<{name}30%\n{name}crlf\n"));
+    assert_eq!(printed(PREFIX, false, &lines[..2]), "ps-0      | 10%<20%<30%");
+}
+
+#[test]
+fn colours_of_a_task_end_with_its_line() {
+    let lines = [(0, OUT, true, "\x1b[31mred")];
+    assert_eq!(printed(PREFIX, true, &lines), "^[36mps-0      |^[0m ^[31mred^[0m\n");
+    assert_eq!(printed(PREFIX, false, &lines), "ps-0      | ^[31mred\n");
+}
+
+#[test]
+fn programs_get_objects() {
+    let look = Look { json: true, ..PREFIX };
+    assert_eq!(
+        printed(
+            look,
+            true,
+            &[(1, ERR, true, "say \"hi\"\r"), (0, Stream::Jobc, true, "2 lines lost: disk full")]
+        ),
+        concat!(
+            r#"{"time":"2026-11-21T13:31:53.250123Z","job":"train.1","task":"worker-10","attempt":1,"stream":"stderr","text":"say \"hi\"\r","ends":true}"#,
+            "\n",
+            r#"{"time":"2026-11-21T13:31:53.250123Z","job":"train.1","task":"ps-0","attempt":1,"stream":"jobc","text":"2 lines lost: disk full","ends":true}"#,
+            "\n"
+        )
+    );
+}
+
+#[test]
+fn remarks_stand_on_lines_of_their_own() {
+    let lines = [
+        (0, OUT, false, "half"),
+        (1, Stream::Jobc, true, "2 lines lost: disk full"),
+        (0, OUT, true, "other half"),
+    ];
+    assert_eq!(
+        printed(PREFIX, true, &lines),
+        "^[36mps-0      |^[0m half\n^[2mjobc: worker-10: 2 lines lost: disk full^[0m\n^[36mps-0      |^[0m other half\n"
+    );
+}

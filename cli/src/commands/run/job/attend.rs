@@ -1,0 +1,101 @@
+//! Staying with running jobs in the foreground: what they write is shown, and signals are passed on.
+
+use std::os::fd::OwnedFd;
+
+use jobc_runtime::error::{Error, Result};
+use jobc_runtime::job::Folder;
+use jobc_runtime::job::control::Request;
+use jobc_runtime::job::record::Record;
+use jobc_runtime::signals::{Signal, Signals};
+use jobc_runtime::supervisor::start::Started;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags};
+
+use crate::commands::jobs::Jobs;
+use crate::terminal;
+
+/// A job with its supervisor, which is a child of ours.
+pub(super) struct Running {
+    /// The job.
+    pub folder: Folder,
+    started: Started,
+    pidfd: OwnedFd,
+    over: bool,
+}
+
+impl Running {
+    /// Watches a supervisor that was just started.
+    pub(super) fn new(folder: Folder, started: Started) -> Result<Self> {
+        let pid = i32::try_from(started.child.id()).ok().and_then(Pid::from_raw);
+        let pidfd = pid.map_or(Err(Errno::SRCH), |pid| rustix::process::pidfd_open(pid, PidfdFlags::empty()));
+        let pidfd = pidfd.map_err(|errno| Error::machine("watch the job's supervisor", errno))?;
+        Ok(Self { folder, started, pidfd, over: false })
+    }
+
+    /// Takes note of the supervisor's end, where it has ended; returns what became of the job.
+    fn ended(&mut self, jobs: &Jobs) -> Result<Option<Record>> {
+        let _ = self.started.child.wait();
+        self.over = true;
+        jobs.settled(&self.folder)
+    }
+}
+
+/// Stays with jobs until all of them have ended; returns their records.
+pub(super) fn attend(all: &Jobs, jobs: &mut [Running], signals: &Signals) -> Result<Vec<Record>> {
+    let mut asked = Asked::default();
+    let mut records = Vec::new();
+    while jobs.iter().any(|job| !job.over) {
+        let mut polled = vec![PollFd::new(signals, PollFlags::IN)];
+        polled.extend(jobs.iter().filter(|job| !job.over).map(|job| PollFd::new(&job.pidfd, PollFlags::IN)));
+        match poll(&mut polled, None) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(errno) => return Err(Error::machine("wait for a job", errno)),
+        }
+        let ready: Vec<bool> = polled.iter().map(|polled| !polled.revents().is_empty()).collect();
+        if ready[0] {
+            while let Some(signal) = signals.next() {
+                asked.pass_on(signal, jobs);
+            }
+        }
+        for (job, _) in jobs.iter_mut().filter(|job| !job.over).zip(&ready[1..]).filter(|(_, ready)| **ready)
+        {
+            records.extend(job.ended(all)?);
+        }
+    }
+    Ok(records)
+}
+
+/// What the user has asked for already.
+#[derive(Default)]
+pub(super) struct Asked {
+    to_end: bool,
+}
+
+impl Asked {
+    /// Does what a signal means for jobs in the foreground: the first that asks for the end is a graceful one, the
+    /// second is not.
+    pub(super) fn pass_on(&mut self, signal: Signal, jobs: &mut [Running]) {
+        let now = match signal {
+            Signal::INT | Signal::TERM | Signal::HUP => self.to_end,
+            Signal::QUIT => true,
+            _ => return,
+        };
+        let request = if now {
+            Request::Kill { signal: Signal::KILL.number(), tasks: Vec::new() }
+        } else {
+            Request::Stop { grace_seconds: None }
+        };
+        if signal == Signal::INT && !self.to_end {
+            terminal::eprint("jobc: ending; once more kills\n");
+        }
+        self.to_end = true;
+        for job in jobs.iter_mut().filter(|job| !job.over) {
+            // One that does not answer has just ended by itself, or never will: the second time it is killed, and all of
+            // its job with it.
+            if job.started.connection.ask(&job.folder, &request).is_err() && now {
+                let _ = job.started.child.kill();
+            }
+        }
+    }
+}
