@@ -6,6 +6,8 @@ pub(crate) mod jobs;
 pub(crate) mod oci;
 #[cfg(target_os = "linux")]
 pub(crate) mod run;
+#[cfg(target_os = "linux")]
+pub(crate) mod watch;
 
 use camino::Utf8PathBuf;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -286,6 +288,13 @@ impl From<GpuInjectionArg> for GpuInjection {
 /// place of.
 pub(crate) fn table_or_json() -> impl TypedValueParser<Value = FormatArg> {
     PossibleValuesParser::new([PossibleValue::new("table"), PossibleValue::new("json")])
+        .map(|word| if word == "json" { FormatArg::Json } else { FormatArg::Text })
+}
+
+/// `text` or `json`, for lines that come one by one.
+#[cfg(target_os = "linux")]
+pub(crate) fn text_or_json() -> impl TypedValueParser<Value = FormatArg> {
+    PossibleValuesParser::new([PossibleValue::new("text"), PossibleValue::new("json")])
         .map(|word| if word == "json" { FormatArg::Json } else { FormatArg::Text })
 }
 

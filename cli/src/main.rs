@@ -7,6 +7,8 @@ mod commands;
 mod disk;
 mod input;
 mod output;
+#[cfg(target_os = "linux")]
+mod quantity;
 mod report;
 #[cfg(target_os = "linux")]
 mod table;
@@ -81,6 +83,10 @@ fn about_jobs(command: &args::jobs::JobCommand) -> ExitCode {
     commands::jobs::finish(match command {
         JobCommand::Ps(ps) => commands::ps::run(ps),
         JobCommand::Inspect(inspect) => commands::inspect::run(inspect),
+        JobCommand::Logs(logs) => commands::logs::run(logs),
+        JobCommand::Events(events) => commands::events::run(events),
+        JobCommand::Stats(stats) => commands::stats::run(stats),
+        JobCommand::Top(top) => commands::top::run(top),
         JobCommand::Exec(exec) => commands::exec::run(exec),
         JobCommand::Stop(stop) => commands::stop::stop(stop),
         JobCommand::Kill(kill) => commands::stop::kill(kill),
@@ -103,6 +109,9 @@ fn containers() -> Option<ExitCode> {
     let name = words.next().unwrap_or_default();
     let renamed = std::path::Path::new(&name).file_name().is_some_and(|name| name == "jobc-oci");
     let word = if renamed { Some("oci".into()) } else { words.next() };
+    if word.as_deref() == Some(jobc_runtime::network::COMMAND.as_ref()) {
+        return Some(jobc_runtime::network::hold(words));
+    }
     let is_run = word.as_deref() == Some("run".as_ref());
     if !is_run && word.as_deref() != Some("oci".as_ref()) {
         return None;

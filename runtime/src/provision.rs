@@ -10,9 +10,11 @@ mod paths;
 mod program;
 mod roots;
 mod ssh;
+#[cfg(test)]
+pub(crate) mod testing;
 mod volumes;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
 use indexmap::IndexMap;
@@ -104,6 +106,29 @@ pub fn provide(job: &Job<'_>, told: &mut dyn FnMut(Progress), stopped: &AtomicBo
     Ok(Provided { folder: job.folder.clone(), roles, secrets: job.secrets.clone(), place, keys, notes })
 }
 
+/// The same for a look at what would be done: no output is made and nothing is fetched, so sources of volumes need not be
+/// there. What it keeps in the state folder, and the secrets' files of its tasks, [`release`] removes.
+///
+/// # Errors
+///
+/// As of [`provide`], as far as can be seen without it.
+pub fn rehearse(job: &Job<'_>) -> Result<Provided> {
+    let (mut untold, never) = (|_| {}, AtomicBool::new(false));
+    refuse_gpus(job.plan)?;
+    paths::see_data(job, &mut untold)?;
+    let roles = roots::of(job, &mut untold, &never)?;
+    let place = Place::of(job.folder)?;
+    let keys = ssh::keys(job, &place, &never)?;
+    Ok(Provided {
+        folder: job.folder.clone(),
+        roles,
+        secrets: job.secrets.clone(),
+        place,
+        keys,
+        notes: Vec::new(),
+    })
+}
+
 /// Removes what a job must not leave: secrets in memory, and what was fetched or unpacked for it alone.
 ///
 /// Its state folder must still be there. That nothing is there to be removed is fine.
@@ -134,7 +159,7 @@ fn refuse_gpus(plan: &JobPlan) -> Result<()> {
             Kind::Unsupported,
             format!("GPUs are not given to the tasks of a job yet, and `{}` asks for some", role.name),
         )
-        .help("run it without with `--no-gpu`"))
+        .help("run the job without them with `--no-gpu`"))
     })
 }
 
@@ -161,9 +186,13 @@ fn mounted(plan: &JobPlan) -> impl Iterator<Item = &str> {
 fn machine_path(job: &Job<'_>, name: &str) -> Option<PathBuf> {
     use jobc_schema::plan::VolumeSource;
     let storage = job.plan.target.settings.oci.as_ref().and_then(|oci| oci.storage.get(name));
-    let path = match (storage, &job.plan.volumes.get(name)?.source) {
-        (Some(path), _) | (None, VolumeSource::Path { path }) => path,
-        _ => return None,
+    let ((Some(path), _) | (None, VolumeSource::Path { path })) =
+        (storage, &job.plan.volumes.get(name)?.source)
+    else {
+        return None;
     };
-    Some(job.submission.folder.join(Path::new(path.trim_start_matches("./"))))
+    Some(job.submission.folder.join(path.trim_start_matches("./")))
 }
+
+#[cfg(test)]
+mod tests;

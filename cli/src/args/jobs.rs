@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use clap::{Args as ClapArgs, Subcommand};
 
+use super::watch::{EventsArgs, LogsArgs, StatsArgs};
 use super::{FormatArg, table_or_json};
 
 /// The commands about jobs on this machine, in the order of `jobc --help`.
@@ -13,6 +14,14 @@ pub(crate) enum JobCommand {
     Ps(PsArgs),
     /// Show what is known of a job
     Inspect(InspectArgs),
+    /// Show what tasks print
+    Logs(LogsArgs),
+    /// Show what a job goes through
+    Events(EventsArgs),
+    /// Show what tasks use, once a second
+    Stats(StatsArgs),
+    /// Watch what tasks use, on the whole terminal
+    Top(StatsArgs),
     /// Run a further program in a task
     Exec(JobExecArgs),
     /// End jobs: ask every task, and kill what is left after the grace period

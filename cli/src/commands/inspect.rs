@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use jobc_runtime::job::record::Record;
+use jobc_runtime::job::record::{Claim, Record};
 use jobc_runtime::job::{Folder, Time};
 use jobc_schema::Bytes;
 use serde_json::{Value, json};
@@ -60,17 +60,26 @@ fn described(folder: &Folder, record: &Record, now: Time) -> String {
         lines.push(("attempt", record.attempt.to_string()));
     }
     lines.push(("network", record.network.clone()));
-    lines.push(("takes", claim(record)));
+    lines.push(("takes", claim(&record.claim)));
     lines.extend(record.notes.iter().map(|note| ("note", note.clone())));
     lines.push(("record", folder.record.display().to_string()));
     lines.iter().map(|(what, text)| format!("{what:12} {}\n", visible(text))).collect()
 }
 
-fn claim(record: &Record) -> String {
-    let claim = &record.claim;
+/// Thousandths of a CPU for people.
+pub(crate) fn cpus(millis: u64) -> String {
+    match (millis / 1000, millis % 1000) {
+        (1, 0) => "1 CPU".to_owned(),
+        (whole, 0) => format!("{whole} CPUs"),
+        _ => format!("{millis}m CPUs"),
+    }
+}
+
+/// What is counted of the machine, for people.
+pub(crate) fn claim(claim: &Claim) -> String {
     let mut parts = Vec::new();
     if claim.cpu_millis > 0 {
-        parts.push(format!("{}.{} CPUs", claim.cpu_millis / 1000, claim.cpu_millis % 1000 / 100));
+        parts.push(cpus(claim.cpu_millis));
     }
     if claim.memory_bytes > 0 {
         parts.push(format!("{} of memory", Bytes(claim.memory_bytes)));

@@ -9,6 +9,7 @@ use jobc_runtime::job::lost::{self, Lost};
 use jobc_runtime::job::record::Record;
 use jobc_runtime::job::{Folder, Places, TaskId, Time};
 use jobc_runtime::state::process::Process;
+use jobc_schema::Bytes;
 use rustix::event::{PollFd, PollFlags};
 
 use crate::args::FormatArg;
@@ -214,6 +215,12 @@ pub(crate) fn span(time: Duration) -> String {
         () if days < 10 => format!("{days} d {} h", hours % 24),
         () => format!("{days} d"),
     }
+}
+
+/// Bytes for people: whole ones of the largest unit of which there is one at least.
+pub(crate) fn rounded(bytes: u64) -> String {
+    let unit = 10 * (bytes.max(1).ilog2() / 10).min(4);
+    Bytes(bytes >> unit << unit).to_string()
 }
 
 /// How long ago a moment was, for people.

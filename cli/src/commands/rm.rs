@@ -6,10 +6,9 @@ use std::process::ExitCode;
 use jobc_runtime::error::{Error, Kind};
 use jobc_runtime::job::record::Record;
 use jobc_runtime::job::{Folder, Time};
-use jobc_schema::Bytes;
 use serde_json::json;
 
-use super::jobs::{Jobs, Result, ago, done};
+use super::jobs::{Jobs, Result, ago, done, rounded};
 use super::stop;
 use crate::args::FormatArg;
 use crate::args::jobs::{GcArgs, RmArgs};
@@ -102,12 +101,6 @@ fn size(folder: &Path) -> u64 {
         Err(_) => 0,
     };
     entries.flatten().map(of).sum()
-}
-
-/// Bytes for people: in the largest unit of which there is one at least.
-fn rounded(bytes: u64) -> String {
-    let unit = 10 * (bytes.max(1).ilog2() / 10).min(4);
-    Bytes(bytes >> unit << unit).to_string()
 }
 
 fn millis(time: std::time::Duration) -> u64 {

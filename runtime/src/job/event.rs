@@ -1,11 +1,15 @@
 //! What happens to a job: the lines of `events.jsonl`, appended by its supervisor alone.
 
+mod reader;
+
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+pub use reader::Reader;
 
 use super::folder::machine;
 use super::{Folder, TaskId, Time};

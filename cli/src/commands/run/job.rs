@@ -7,6 +7,7 @@
 mod attend;
 mod built;
 mod compile;
+mod dry_run;
 mod options;
 mod submit;
 
@@ -14,6 +15,7 @@ use std::path::PathBuf;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use jobc_compiler::compile::Artifact;
+use jobc_runtime::admission::ledger::Ledger;
 use jobc_runtime::error::Result;
 use jobc_runtime::signals::Signals;
 use jobc_schema::plan::JobPlan;
@@ -33,6 +35,8 @@ struct Built {
     source: PathBuf,
     /// The folder that relative paths of the job file begin at.
     folder: PathBuf,
+    /// Roles with fewer instances than the job file says, with what it says.
+    scaled: Vec<(String, u32)>,
 }
 
 /// A decided job and the files that `jobc build` makes of it.
@@ -43,19 +47,22 @@ struct BuiltJob {
 
 /// Runs a job file; returns how the job ended, by the exit code.
 pub(super) fn run_file(args: &RunArgs, path: Option<Utf8PathBuf>, format: FormatArg) -> Result<u8> {
-    match compile::compile(args, path, format)? {
-        Some(built) => carry_out(args, &built),
+    let jobs = Jobs::open()?;
+    match compile::compile(args, path, format, &Ledger::standard(jobs.places())?)? {
+        Some(built) => carry_out(args, &built, &jobs),
         None => Ok(OWN_FAILURE),
     }
 }
 
 /// Runs the folder of a built plan.
 pub(super) fn run_plan(args: &RunArgs, folder: &Utf8Path) -> Result<u8> {
-    carry_out(args, &built::read(folder)?)
+    carry_out(args, &built::read(folder)?, &Jobs::open()?)
 }
 
-fn carry_out(args: &RunArgs, built: &Built) -> Result<u8> {
-    let jobs = Jobs::open()?;
+fn carry_out(args: &RunArgs, built: &Built, jobs: &Jobs) -> Result<u8> {
+    if args.dry_run {
+        return dry_run::show(args, built, jobs.places()).map(|()| 0);
+    }
     // From here on a Ctrl-C is one for the job.
     let signals = Signals::take()?;
     let submitted = submit::submit(args, built, jobs.places())?;
@@ -66,7 +73,8 @@ fn carry_out(args: &RunArgs, built: &Built) -> Result<u8> {
         }
         return Ok(0);
     }
-    let records = attend::attend(&jobs, &mut running, &signals)?;
+    let seen = attend::Seen { logs: !args.no_logs && !args.quiet, story: !args.quiet };
+    let records = attend::attend(jobs, &mut running, &signals, seen)?;
     Ok(match &records[..] {
         [record] => exit_code(record),
         records => records.iter().map(exit_code).max().unwrap_or(OWN_FAILURE),

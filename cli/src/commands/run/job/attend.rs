@@ -1,17 +1,19 @@
 //! Staying with running jobs in the foreground: what they write is shown, and signals are passed on.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::time::Duration;
 
-use jobc_runtime::error::{Error, Result};
+use jobc_runtime::error::{Error, Kind, Result};
 use jobc_runtime::job::Folder;
 use jobc_runtime::job::control::Request;
 use jobc_runtime::job::record::Record;
 use jobc_runtime::signals::{Signal, Signals};
 use jobc_runtime::supervisor::start::Started;
-use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags};
 
+use crate::commands::follow::printer::Look;
+use crate::commands::follow::{Follower, Shown};
 use crate::commands::jobs::Jobs;
 use crate::terminal;
 
@@ -41,18 +43,25 @@ impl Running {
     }
 }
 
+/// What a user who stays with jobs sees.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Seen {
+    /// What tasks print.
+    pub logs: bool,
+    /// What happens to the jobs.
+    pub story: bool,
+}
+
 /// Stays with jobs until all of them have ended; returns their records.
-pub(super) fn attend(all: &Jobs, jobs: &mut [Running], signals: &Signals) -> Result<Vec<Record>> {
+pub(super) fn attend(all: &Jobs, jobs: &mut [Running], signals: &Signals, seen: Seen) -> Result<Vec<Record>> {
     let mut asked = Asked::default();
     let mut records = Vec::new();
+    let mut follower = follower(jobs, seen)?;
     while jobs.iter().any(|job| !job.over) {
-        let mut polled = vec![PollFd::new(signals, PollFlags::IN)];
-        polled.extend(jobs.iter().filter(|job| !job.over).map(|job| PollFd::new(&job.pidfd, PollFlags::IN)));
-        match poll(&mut polled, None) {
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(errno) => return Err(Error::machine("wait for a job", errno)),
-        }
-        let ready: Vec<bool> = polled.iter().map(|polled| !polled.revents().is_empty()).collect();
+        let others: Vec<BorrowedFd<'_>> = std::iter::once(signals.as_fd())
+            .chain(jobs.iter().filter(|job| !job.over).map(|job| job.pidfd.as_fd()))
+            .collect();
+        let ready = follower.wait(&others, Duration::MAX).map_err(unshown)?;
         if ready[0] {
             while let Some(signal) = signals.next() {
                 asked.pass_on(signal, jobs);
@@ -60,10 +69,33 @@ pub(super) fn attend(all: &Jobs, jobs: &mut [Running], signals: &Signals) -> Res
         }
         for (job, _) in jobs.iter_mut().filter(|job| !job.over).zip(&ready[1..]).filter(|(_, ready)| **ready)
         {
-            records.extend(job.ended(all)?);
+            let record = job.ended(all)?;
+            follower.finish().map_err(unshown)?;
+            if let Some(end) = record.as_ref().and_then(|record| record.end.as_ref())
+                && (seen.story || end.exit_code != 0)
+            {
+                follower.end(&job.folder, &end.explanation);
+            }
+            records.extend(record);
         }
     }
     Ok(records)
+}
+
+fn follower(jobs: &[Running], seen: Seen) -> Result<Follower> {
+    let mut followed = Vec::new();
+    for job in jobs {
+        // One that has ended and was removed in this moment has nothing to show.
+        followed.extend(Record::read(&job.folder)?.map(|record| (job.folder.clone(), record)));
+    }
+    let tasks = (!seen.logs).then(Vec::new);
+    let shown = Shown { tasks, story: seen.story, goes_on: true, ..Shown::default() };
+    Ok(Follower::new(&followed, &shown, Look::default()))
+}
+
+fn unshown(error: std::io::Error) -> Error {
+    Error::new(Kind::Machine, format!("cannot show what the tasks print: {error}"))
+        .help("the job goes on without this command; `jobc logs` shows it")
 }
 
 /// What the user has asked for already.

@@ -50,7 +50,12 @@ pub(super) fn read(given: &Utf8Path) -> Result<Built> {
         };
         files.push(Artifact { path, mode: mode & 0o777, bytes });
     }
-    Ok(Built { source: folder.clone().into(), folder: base.into(), jobs: vec![BuiltJob { plan, files }] })
+    Ok(Built {
+        source: folder.clone().into(),
+        folder: base.into(),
+        scaled: Vec::new(),
+        jobs: vec![BuiltJob { plan, files }],
+    })
 }
 
 fn unreadable(path: &Utf8Path, error: &io::Error) -> Error {

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
+use jobc_runtime::admission::turn;
 use jobc_runtime::error::{Error, Kind, Result};
 use jobc_runtime::job::folder::replace;
 use jobc_runtime::job::submission::{Submission, Turn};
@@ -35,8 +36,11 @@ pub(super) fn submit(args: &RunArgs, built: &Built, places: &Places) -> Result<S
         })?;
         submitted.jobs.push((folder.clone(), lock));
         if built.jobs.len() > 1 {
-            let turns = turns.get_or_insert_with(|| turns_of(places, &folder)).clone();
-            submission.turn = Some(Turn { folder: turns, slots, number });
+            let turns = match &turns {
+                Some(turns) => turns,
+                None => turns.insert(make_turns(places, &folder, built.jobs.len())?),
+            };
+            submission.turn = Some(Turn { folder: turns.clone(), slots, number });
         }
         write(&folder, job, &submission)?;
     }
@@ -69,15 +73,18 @@ impl Drop for Submitted {
 }
 
 /// Where the jobs of a matrix agree on whose turn it is: beside the jobs, since none of them is there for all of them.
-fn turns_of(places: &Places, first: &Folder) -> PathBuf {
-    places.state.with_file_name("turns").join(first.id.to_string())
+fn make_turns(places: &Places, first: &Folder, jobs: usize) -> Result<PathBuf> {
+    let folder = places.state.with_file_name("turns").join(first.id.to_string());
+    turn::prepare(&folder, u32::try_from(jobs).unwrap_or(u32::MAX))?;
+    Ok(folder)
 }
 
-fn submission(args: &RunArgs, plan: &JobPlan, built: &Built) -> Result<Submission> {
+pub(super) fn submission(args: &RunArgs, plan: &JobPlan, built: &Built) -> Result<Submission> {
     Ok(Submission {
         source: built.source.clone(),
         folder: built.folder.clone(),
         queue: args.queue,
+        scaled: built.scaled.iter().cloned().collect(),
         without_gpus: args.no_gpu,
         allow_unenforced: args.allow_unenforced,
         roots: options::roots(&args.root, plan)?.into_iter().collect(),
@@ -89,7 +96,7 @@ fn submission(args: &RunArgs, plan: &JobPlan, built: &Built) -> Result<Submissio
     })
 }
 
-fn write(folder: &Folder, job: &BuiltJob, submission: &Submission) -> Result<()> {
+pub(super) fn write(folder: &Folder, job: &BuiltJob, submission: &Submission) -> Result<()> {
     let cannot = |path: &Path, error: &std::io::Error| {
         let why = crate::input::reason(error);
         Error::new(Kind::Machine, format!("cannot write `{}`: {why}", path.display()))
