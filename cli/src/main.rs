@@ -107,6 +107,9 @@ fn containers() -> Option<ExitCode> {
     let name = words.next().unwrap_or_default();
     let renamed = std::path::Path::new(&name).file_name().is_some_and(|name| name == "jobc-oci");
     let word = if renamed { Some("oci".into()) } else { words.next() };
+    if word.as_deref() == Some(jobc_runtime::network::COMMAND.as_ref()) {
+        return Some(jobc_runtime::network::hold(words));
+    }
     let is_run = word.as_deref() == Some("run".as_ref());
     if !is_run && word.as_deref() != Some("oci".as_ref()) {
         return None;

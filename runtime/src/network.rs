@@ -3,29 +3,77 @@
 //! | `network` | what a task has |
 //! |---|---|
 //! | `host`, `auto` | the machine's own network; nothing is made |
-//! | `none` | a network namespace with `lo` and nothing else, made with its container |
-//! | `job` | a network namespace with an address on a network that only this job's tasks are on |
+//! | `none` | a network namespace with `lo` and nothing else |
+//! | `job` | a network namespace with `eth0`, whose address is on a network that this job's tasks alone are on |
+//!
+//! A job's network is a [bridge](wire) in a namespace of its own, a veth(4) from it to each task, and the [way out](uplink).
+//! It is made and held by a [process of its own](holder), so that none of it is seen in the machine's network and none of it
+//! outlives the job's supervisor. As a normal user that process makes a user namespace, which the job's containers share: to
+//! join a network one needs rights over it.
+
+mod address;
+mod files;
+mod holder;
+mod namespace;
+mod nat;
+mod netlink;
+mod order;
+mod ports;
+mod publish;
+mod uplink;
+mod wire;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
-use std::time::Duration;
+use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use jobc_schema::job::Network as Wanted;
-use jobc_schema::plan::JobPlan;
-use oci_spec::runtime::Spec;
+use jobc_schema::plan::{JobPlan, ProbePlan};
+use oci_spec::runtime::{LinuxNamespace, LinuxNamespaceType, Spec};
+use rustix::event::{PollFd, PollFlags};
+use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
 use crate::error::{Error, Kind, Result};
+use crate::id_map::IdMaps;
 use crate::job::submission::{Publish, Submission};
 use crate::job::{Folder, TaskId};
+
+use address::Addresses;
+use files::Files;
+pub use holder::main as hold;
+use order::{Made, Order, Said, Users, WantSocket, receive, send};
+use publish::Forward;
+
+/// The word that makes this program the process that holds a job's network: `jobc hold-network`, see [`hold`].
+pub const COMMAND: &str = "hold-network";
 
 /// The network of a job, as long as it lives. Dropping it takes away what was made.
 #[derive(Debug)]
 pub struct Network {
     wanted: Wanted,
-    tasks: usize,
+    tasks: Vec<TaskId>,
+    /// The addresses of the job's own network.
+    addresses: Option<Addresses>,
+    held: Option<Held>,
+    files: Option<Files>,
     notes: Vec<String>,
     published: Vec<Publish>,
+}
+
+/// The process that holds what was made.
+#[derive(Debug)]
+struct Held {
+    process: Child,
+    socket: Mutex<OwnedFd>,
+    /// The tasks' network namespaces: descriptors of the process.
+    namespaces: Vec<i32>,
+    /// Whether it is all in a user namespace.
+    users: bool,
 }
 
 impl Network {
@@ -33,17 +81,71 @@ impl Network {
     ///
     /// # Errors
     ///
-    /// What this machine or user cannot have, and a port to be published that is taken. Nothing is left then.
-    pub fn make(plan: &JobPlan, tasks: &[TaskId], _folder: &Folder, submission: &Submission) -> Result<Self> {
-        if let (Wanted::Auto | Wanted::Host | Wanted::None, Some(publish)) =
-            (plan.network, submission.publish.first())
-        {
-            return Err(not_to_publish(plan.network, publish));
+    /// What this machine or user cannot have, and a port to be published that is taken. Nothing is left then. That there is no
+    /// way out of the job's network is no error, but a [note](Self::notes).
+    pub fn make(plan: &JobPlan, tasks: &[TaskId], folder: &Folder, submission: &Submission) -> Result<Self> {
+        let forwards = ports::forwards(plan, tasks, &submission.publish)?;
+        let mut network = Self {
+            wanted: plan.network,
+            tasks: tasks.to_vec(),
+            addresses: None,
+            held: None,
+            files: None,
+            notes: Vec::new(),
+            published: Vec::new(),
+        };
+        if plan.network != Wanted::Job && !(plan.network == Wanted::None && is_probed(plan)) {
+            return Ok(network);
+        }
+        if tasks.len() > wire::MOST {
+            let message = format!("{} tasks, where a network of Linux connects {}", tasks.len(), wire::MOST);
+            return Err(Error::new(Kind::Unsupported, message)
+                .help("write `network: host`, or fewer `instances`; `--scale ROLE=N` runs fewer"));
         }
         if plan.network == Wanted::Job {
-            return Err(Error::new(Kind::Unsupported, "`network: job` is not there yet"));
+            network.addresses = Some(address::choose()?);
         }
-        Ok(Self { wanted: plan.network, tasks: tasks.len(), notes: Vec::new(), published: Vec::new() })
+        let (held, made) = Held::start(network.addresses, tasks.len(), &forwards)?;
+        network.held = Some(held);
+        if network.addresses.is_some() {
+            let addressed: Vec<(&TaskId, IpAddr)> = tasks
+                .iter()
+                .enumerate()
+                .filter_map(|(task, id)| Some((id, network.address(task)?)))
+                .collect();
+            let resolver = made.resolver.map(IpAddr::V4);
+            let place = folder.state.join("network");
+            network.files = Some(Files::write(place, &plan.name, &addressed, resolver)?);
+        }
+        network.tell(&forwards, &made);
+        Ok(network)
+    }
+
+    /// Keeps what a person should know of what was made.
+    fn tell(&mut self, forwards: &[Forward], made: &Made) {
+        if let Some(why) = &made.no_way_out {
+            self.notes.push(format!("the job's network has no way out: {why}"));
+        }
+        if let Some(addresses) = self.addresses.filter(|addresses| !addresses.are_free) {
+            let Addresses { tasks, uplink, .. } = addresses;
+            self.notes.push(format!(
+                "this machine uses all private addresses; tasks do not reach its own {tasks} and {uplink}"
+            ));
+        }
+        for (forward, port) in forwards.iter().zip(&made.ports) {
+            let published = Publish { port: *port, ..forward.publish.clone() };
+            let place = SocketAddr::new(published.address, published.port);
+            self.notes.push(match &forward.tasks[..] {
+                [_] => format!("port `{}` of `{}` is at {place}", published.label, published.task),
+                all => format!(
+                    "port `{}` of {} instances of `{}` is at {place}",
+                    published.label,
+                    all.len(),
+                    published.task.role
+                ),
+            });
+            self.published.push(published);
+        }
     }
 
     /// What was made, in the plan's word: `host`, `job` or `none`.
@@ -57,13 +159,27 @@ impl Network {
 
     /// Where a task is reached by the others, or by itself where there is no network; nothing for a number that no task has.
     pub fn address(&self, task: usize) -> Option<IpAddr> {
-        (task < self.tasks).then_some(IpAddr::V4(Ipv4Addr::LOCALHOST))
+        let address = self.addresses.map_or(Ipv4Addr::LOCALHOST, |addresses| addresses.tasks.task(task));
+        (task < self.tasks.len()).then_some(IpAddr::V4(address))
     }
 
     /// Changes a task's config.json so that its container is on the network.
     ///
-    /// As a normal user this is done to a configuration that [`crate::rootless::adapt`] has changed already.
-    pub fn attach(&self, _task: usize, _spec: &mut Spec) -> Result<()> {
+    /// As a normal user this is done to a configuration that [`crate::rootless::adapt`] has changed already: the user namespace
+    /// that it adds becomes the one that the network belongs to, with the same ids.
+    pub fn attach(&self, task: usize, spec: &mut Spec) -> Result<()> {
+        let Some(held) = &self.held else { return Ok(()) };
+        let (Some(id), Some(namespace)) = (self.tasks.get(task), held.namespaces.get(task)) else {
+            return Err(no_such_task(task));
+        };
+        let process = PathBuf::from(format!("/proc/{}", held.process.id()));
+        join(spec, LinuxNamespaceType::Network, process.join(format!("fd/{namespace}")))?;
+        if held.users {
+            join(spec, LinuxNamespaceType::User, process.join("ns/user"))?;
+        }
+        if let Some(files) = &self.files {
+            files.bind(id, spec);
+        }
         Ok(())
     }
 
@@ -77,33 +193,158 @@ impl Network {
         &self.published
     }
 
-    /// An IPv4 stream socket (TCP) of the network that a task is on; it neither blocks nor is it connected yet.
+    /// An IPv4 stream socket (TCP) from which a task is reached; it neither blocks nor is it connected yet.
     ///
     /// Whoever connects it to [`Self::address`] reaches what listens in the task, wherever the caller is.
-    pub fn socket(&self, _task: usize) -> Result<OwnedFd> {
-        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        rustix::net::socket_with(AddressFamily::INET, SocketType::STREAM, flags, None)
-            .map_err(|errno| Error::machine("make a socket", errno))
+    pub fn socket(&self, task: usize) -> Result<OwnedFd> {
+        if task >= self.tasks.len() {
+            return Err(no_such_task(task));
+        }
+        self.held.as_ref().map_or_else(socket, |held| held.socket(task))
     }
 
     /// Connects to a port of a task, within some time; the stream blocks.
-    pub fn connect(&self, task: usize, port: u16, within: Duration) -> std::io::Result<TcpStream> {
-        let address = self.address(task).ok_or(std::io::ErrorKind::NotFound)?;
-        TcpStream::connect_timeout(&SocketAddr::new(address, port), within)
+    pub fn connect(&self, task: usize, port: u16, within: Duration) -> Result<TcpStream> {
+        let address = self.address(task).ok_or_else(|| no_such_task(task))?;
+        let place = SocketAddr::new(address, port);
+        let socket = self.socket(task)?;
+        let connected = connect(&socket, &place, within).and_then(|()| {
+            let flags = rustix::fs::fcntl_getfl(&socket)? - rustix::fs::OFlags::NONBLOCK;
+            rustix::fs::fcntl_setfl(&socket, flags)
+        });
+        connected.map_err(|errno| {
+            Error::machine(format!("connect to {place} of `{}`", self.tasks[task]), errno)
+        })?;
+        Ok(TcpStream::from(socket))
     }
 }
 
-/// Why `--publish` has no meaning on a network that is not the job's own.
-fn not_to_publish(wanted: Wanted, publish: &Publish) -> Error {
-    let Publish { task, label, .. } = publish;
-    if wanted == Wanted::None {
-        return Error::new(
-            Kind::Unsupported,
-            format!("port `{label}` of `{task}` cannot be published: `network: none`"),
-        )
-        .help("write `network: job`");
+impl Held {
+    /// Starts the process and waits until it has made everything.
+    fn start(addresses: Option<Addresses>, tasks: usize, forwards: &[Forward]) -> Result<(Self, Made)> {
+        let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
+        let maps = (!uid.is_root()).then(|| IdMaps::rootless(uid.as_raw(), gid.as_raw())).transpose()?;
+        let users = maps.as_ref().map(|maps| Users { groups_denied: maps.groups_denied() });
+        let order = Order { tasks, addresses, users, forwards: forwards.to_vec() };
+        let (ours, theirs) = order::pair()?;
+        let process = own_program("")
+            .stdin(theirs)
+            .stdout(Stdio::null())
+            .spawn()
+            .map_err(|error| Error::machine("start this program again", errno(&error)))?;
+        let mut held =
+            Self { process, socket: Mutex::new(ours), namespaces: Vec::new(), users: maps.is_some() };
+        let made = held.converse(&order, maps.as_ref())?;
+        held.namespaces.clone_from(&made.namespaces);
+        Ok((held, made))
     }
-    let message =
-        format!("port `{label}` of `{task}` cannot be published: it is on the machine's network already");
-    Error::new(Kind::Unsupported, message).help("leave `--publish` out, or write `network: job`")
+
+    fn converse(&mut self, order: &Order, maps: Option<&IdMaps>) -> Result<Made> {
+        let pid = self.process.id();
+        let socket = self.socket.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let talk = |errno| Error::machine("talk to the process that holds the job's network", errno);
+        send(&*socket, order, None).map_err(talk)?;
+        loop {
+            match receive(&*socket).map_err(talk)? {
+                Some((Said::MapIds {}, _)) => {
+                    let maps = maps.ok_or_else(gone)?;
+                    maps.write(pid)?;
+                    send(&*socket, &(), None).map_err(talk)?;
+                }
+                Some((Said::Made(made), _)) => return Ok(made),
+                Some((Said::Failed { message, help }, _)) => {
+                    let error = Error::new(Kind::Machine, message);
+                    return Err(Error { help, ..error });
+                }
+                Some((Said::Socket {}, _)) | None => return Err(gone()),
+            }
+        }
+    }
+
+    fn socket(&self, task: usize) -> Result<OwnedFd> {
+        let socket = self.socket.lock().unwrap_or_else(PoisonError::into_inner);
+        let talk = |errno| Error::machine("talk to the process that holds the job's network", errno);
+        send(&*socket, &WantSocket { task }, None).map_err(talk)?;
+        match receive(&*socket).map_err(talk)? {
+            Some((Said::Socket {}, Some(made))) => Ok(made),
+            Some((Said::Failed { message, help }, _)) => {
+                Err(Error { help, ..Error::new(Kind::Machine, message) })
+            }
+            _ => Err(gone()),
+        }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // Its namespaces go with it, in the kernel's own time; the way out with the pipe that it held.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// This program again, as the process that holds a network; `word` tells it apart from its own children.
+fn own_program(word: &str) -> Command {
+    let mut command = Command::new("/proc/self/exe");
+    command.arg0("jobc").arg(COMMAND);
+    if !word.is_empty() {
+        command.arg(word);
+    }
+    command
+}
+
+/// Names the namespace that a container joins, in place of a new one.
+fn join(spec: &mut Spec, kind: LinuxNamespaceType, path: PathBuf) -> Result<()> {
+    let namespaces = spec.linux_mut().get_or_insert_default().namespaces_mut().get_or_insert_default();
+    let listed: Option<&mut LinuxNamespace> = namespaces.iter_mut().find(|namespace| namespace.typ() == kind);
+    let place = listed.filter(|namespace| namespace.path().is_none()).ok_or_else(|| {
+        let message = format!("a container of a job's network has no `{kind}` namespace of its own");
+        Error::new(Kind::State, message).at("/linux/namespaces")
+    })?;
+    place.set_path(Some(path));
+    Ok(())
+}
+
+/// Whether a role's readiness is a port that must be connected to.
+fn is_probed(plan: &JobPlan) -> bool {
+    let probes = plan.roles.iter().filter_map(|role| role.ready.as_ref());
+    probes.into_iter().any(|ready| matches!(ready.probe, ProbePlan::Port(_) | ProbePlan::Http { .. }))
+}
+
+/// A socket of the namespace that this thread is in.
+fn socket() -> Result<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    rustix::net::socket_with(AddressFamily::INET, SocketType::STREAM, flags, None)
+        .map_err(|errno| Error::machine("make a socket", errno))
+}
+
+fn connect(socket: &OwnedFd, place: &SocketAddr, within: Duration) -> std::result::Result<(), Errno> {
+    let until = Instant::now() + within;
+    match rustix::net::connect(socket, place) {
+        Err(Errno::INPROGRESS | Errno::INTR) => {}
+        other => return other,
+    }
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        let left = rustix::event::Timespec::try_from(left).map_err(|_| Errno::INVAL)?;
+        let mut wanted = [PollFd::new(socket, PollFlags::OUT)];
+        match rustix::event::poll(&mut wanted, Some(&left)) {
+            Ok(0) => return Err(Errno::TIMEDOUT),
+            Ok(_) => return rustix::net::sockopt::socket_error(socket)?,
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+}
+
+fn errno(error: &std::io::Error) -> Errno {
+    Errno::from_io_error(error).unwrap_or(Errno::IO)
+}
+
+fn no_such_task(task: usize) -> Error {
+    Error::new(Kind::State, format!("no task has the number {task}"))
+}
+
+fn gone() -> Error {
+    Error::new(Kind::Machine, "the process that holds the job's network has ended")
 }

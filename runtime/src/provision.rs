@@ -10,6 +10,8 @@ mod paths;
 mod program;
 mod roots;
 mod ssh;
+#[cfg(test)]
+pub(crate) mod testing;
 mod volumes;
 
 use std::path::{Path, PathBuf};

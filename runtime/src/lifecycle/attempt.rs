@@ -91,9 +91,11 @@ impl Lifecycle {
         if self.courses[number].let_go {
             // It may have ended before anybody saw it run.
             self.note_started(number);
+            return self.over(time, number, exit, note, false);
         }
         self.leave_gang(number);
-        self.over(time, number, exit, note, false);
+        let note = note.or_else(|| Some("it ended before it was let go".to_owned()));
+        self.over(time, number, exit, note, true);
     }
 
     /// Nothing is left of an attempt: was it good, is it tried again, was it the last?

@@ -83,6 +83,9 @@ impl Lifecycle {
         for task in self.roles[number].tasks.clone() {
             if self.tasks[task].state.is_final() {
                 self.turn(task, TaskState::Retrying);
+                if let Some(gang) = self.courses[task].gang.map(|gang| &mut self.gangs[gang]) {
+                    gang.possible += usize::from(!gang.open);
+                }
             } else {
                 self.end_task(time, task, Purpose::Restart, None);
             }

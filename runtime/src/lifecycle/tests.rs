@@ -4,12 +4,15 @@ mod endings;
 mod gangs;
 mod order;
 mod pauses;
+mod properties;
 mod readiness;
 mod retries;
+mod scale;
 mod serving;
 mod thresholds;
 
-use jobc_schema::plan::JobPlan;
+use jobc_schema::plan::{GangPlan, JobPlan};
+use jobc_schema::role::{NeedState, RetryScope};
 use serde_json::{Map, Value, json};
 
 use super::*;

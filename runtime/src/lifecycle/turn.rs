@@ -81,6 +81,7 @@ impl Lifecycle {
         counts.started -= usize::from(std::mem::take(&mut course.started));
         counts.ready -= usize::from(std::mem::take(&mut course.ready));
         course.let_go = false;
+        course.made = false;
         course.ending = None;
     }
 

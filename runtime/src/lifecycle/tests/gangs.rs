@@ -85,3 +85,27 @@ fn a_gang_that_cannot_be_complete_ends_the_job() {
          3 ended worker-0 -9"
     ));
 }
+
+#[test]
+fn a_gang_waits_for_a_role_that_is_tried_again() {
+    insta::assert_snapshot!(check(
+        &json!({"roles": {"other": {}, "worker": {"instances": 2, "retry": {"max": 1, "scope": "role", "backoff_seconds": 0}}}}),
+        "0 prepared
+         1 created other-0
+         1 created worker-0
+         2 not-started worker-1 125 no room
+         3 ended worker-0 -9
+         4 created worker-0
+         5 created worker-1"
+    ));
+    insta::assert_snapshot!(check(
+        &json!({"roles": {"worker": {"instances": 2, "retry": {"max": 1, "scope": "role", "backoff_seconds": 0}}}}),
+        "0 prepared
+         1 created worker-0
+         3 ended worker-0 0
+         4 created worker-1
+         5 ended worker-1 -9
+         5 created worker-0
+         6 created worker-1"
+    ));
+}
