@@ -105,7 +105,7 @@ export class Compiler implements vscode.Disposable {
         const set = "Set the Path";
         const again = "Look Again";
         const chosen = await vscode.window.showErrorMessage(
-            `jobc: ${problem}. Install jobc with \`jobc lsp\`, or say where it is. Until then fields are completed, but nothing is checked.`,
+            `jobc: ${problem}. Install jobc, or name it by \`jobc.path\`; until then fields are completed, but nothing is checked`,
             set,
             again,
         );
