@@ -1,13 +1,13 @@
 // yaml-language-server with our schemas, as editors without an extension of ours have it: what it reports, jobc reports at
 // the same line; what a schema can see, both see; completion and hover are there.
 
-import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 
 import { Check, files, JOBC, REPOSITORY, shown } from "./check.mjs";
 import { Client } from "./client.mjs";
+import { compilerFindings } from "./compiler.mjs";
 
 const check = new Check("schema");
 const jobc = check.program(JOBC);
@@ -29,21 +29,6 @@ const client = await Client.start(rpc, process.execPath, [server, "--stdio"], {
     },
 });
 await client.tell("yaml/registerCustomSchemaRequest");
-
-/** What jobc finds in a job and in what it reads: `file:line` (from 1) to codes. */
-function compilerFindings(job) {
-    let output;
-    const folder = dirname(job);
-    const targets = join(folder, "targets.yaml");
-    const words = existsSync(targets) ? ["--targets", targets] : [];
-    try {
-        output = execFileSync(jobc, ["check", "--format", "json", ...words, job], { encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
-    } catch (error) {
-        output = error.stdout;
-    }
-    return JSON.parse(output).diagnostics;
-}
-
 
 /** Whether a document is one that the schema is not for: another program's format. */
 const isOpenPai = (text) => /^(taskRoles|protocolVersion|jobName)\s*:/m.test(text);
@@ -70,7 +55,7 @@ let agreed = 0;
 for (const { path, uri } of documents) {
     const reported = (await client.findings(uri)).map(({ range, message }) => ({ line: range.start.line + 1, message: message.split("\n")[0] }));
     const name = shown(path);
-    const found = compilerFindings(isTargets(path) ? jobBeside(path) : path);
+    const found = compilerFindings(jobc, isTargets(path) ? jobBeside(path) : path);
     const here = found.filter(({ file }) => file !== undefined && basename(file) === basename(path));
     if (here.some(({ code }) => OF_THE_TEXT.test(code) || FOR_THE_WHOLE.test(code))) {
         continue;

@@ -13,10 +13,10 @@ export interface Parts {
     explain: Explain;
     tasks: Tasks;
     output: vscode.LogOutputChannel;
-    restart(): Promise<void>;
+    lookAgain(): Promise<void>;
 }
 
-export function registerCommands({ beside, explain, tasks, output, restart }: Parts): vscode.Disposable {
+export function registerCommands({ beside, explain, tasks, output, lookAgain }: Parts): vscode.Disposable {
     /** A command about a job: the one that a code lens or a menu names, else the one in the editor. */
     const aboutJob = (name: string, act: (job: vscode.TextDocument) => Promise<void>): vscode.Disposable =>
         vscode.commands.registerCommand(name, async (given?: unknown) => {
@@ -36,7 +36,7 @@ export function registerCommands({ beside, explain, tasks, output, restart }: Pa
         aboutJob("jobc.showKubernetes", (job) => beside.open("kubernetes", job)),
         vscode.commands.registerCommand("jobc.explain", (given?: unknown) => explain.open(given)),
         vscode.commands.registerCommand("jobc.newJob", newJob),
-        vscode.commands.registerCommand("jobc.restart", restart),
+        vscode.commands.registerCommand("jobc.restart", lookAgain),
         vscode.commands.registerCommand("jobc.showOutput", () => output.show()),
     );
 }

@@ -4,15 +4,19 @@ import * as vscode from "vscode";
 import { LanguageClient, State, type ServerOptions } from "vscode-languageclient/node";
 
 import { JSON, YAML } from "./language";
-import { locate } from "./locate";
+import { locate, type Found } from "./locate";
 import { explainFromLightbulb } from "./explain";
 import type { Request } from "./requests";
 
-/** The server, if there is one: started with the first job file, again whenever what it depends on has changed. */
+/**
+ * The server, if there is one: a process for YAML and one for JSON, each started with the first file of its kind, and
+ * again whenever what it depends on has changed. Fields in JSON come from jobc itself, since yaml-language-server does
+ * not read JSON with comments.
+ */
 export class Compiler implements vscode.Disposable {
-    private clients: LanguageClient[] = [];
-    private starting: Promise<void> | undefined;
+    private located: Promise<Found> | undefined;
     private found: string | undefined;
+    private readonly clients = new Map<string, Promise<LanguageClient | undefined>>();
 
     constructor(
         private readonly extension: vscode.ExtensionContext,
@@ -24,60 +28,66 @@ export class Compiler implements vscode.Disposable {
         return this.found ?? (setting("path", "").trim() || "jobc");
     }
 
-    /** Starts the server unless it runs or is being started. What stands in the way is told to the user once. */
-    start(): Promise<void> {
-        return (this.starting ??= this.startOnce());
+    /** The server for one of our modes, started unless it runs. What stands in the way is told to the user once. */
+    start(language: string): Promise<LanguageClient | undefined> {
+        let client = this.clients.get(language);
+        if (client === undefined) {
+            client = this.startOnce(language);
+            this.clients.set(language, client);
+        }
+        return client;
     }
 
-    /** Stops the server, looks for the program anew and starts it. */
-    async restart(): Promise<void> {
-        await this.stop();
-        await this.start();
+    /** Stops the servers; the next start looks for the program anew. */
+    async stop(): Promise<void> {
+        const clients = [...this.clients.values()];
+        this.clients.clear();
+        this.located = undefined;
+        this.found = undefined;
+        await Promise.all(clients.map(async (client) => (await client)?.dispose().catch(() => undefined)));
     }
 
     /** Sends a request of ours about a document; an error with a sentence for the user where no server runs. */
     async ask<P, R>(request: Request<P, R>, parameters: P, about?: vscode.TextDocument): Promise<R> {
-        await this.start();
-        const client = about?.languageId === JSON ? this.clients[1] : this.clients[0];
+        const client = await this.start(about?.languageId === JSON ? JSON : YAML);
         if (client?.state !== State.Running) {
             throw new Error("`jobc lsp` is not running; run the command `jobc: Restart the Language Server`");
         }
         return await client.sendRequest<R>(request.method, parameters);
     }
 
-    async stop(): Promise<void> {
-        const clients = this.clients.splice(0);
-        this.starting = undefined;
-        this.found = undefined;
-        await Promise.all(clients.map((client) => client.dispose().catch(() => undefined)));
-    }
-
     dispose(): void {
         void this.stop();
     }
 
-    private async startOnce(): Promise<void> {
-        const found = await locate(setting("path", ""), this.extension.extensionPath);
+    private async startOnce(language: string): Promise<LanguageClient | undefined> {
+        const found = await (this.located ??= this.locate());
         if ("problem" in found) {
-            this.output.error(found.problem);
-            void vscode.commands.executeCommand("setContext", "jobc.found", false);
-            void this.complain(found.problem);
-            return;
+            return undefined;
         }
-        this.output.info(`starting ${found.program}`);
-        this.found = found.program;
-        // Fields in JSON come from jobc itself, since yaml-language-server does not read JSON with comments.
-        this.clients = [
-            this.client(found.program, YAML, !setting("yamlLanguageServer", true)),
-            this.client(found.program, JSON, true),
-        ];
+        const schemaFeatures = language === JSON || !setting("yamlLanguageServer", true);
+        const client = this.client(found.program, language, schemaFeatures);
         try {
-            await Promise.all(this.clients.map((client) => client.start()));
-            void vscode.commands.executeCommand("setContext", "jobc.found", true);
+            await client.start();
+            return client;
         } catch (error) {
             this.output.error(String(error));
             void this.complain(`\`${found.program} lsp\` does not start: ${error instanceof Error ? error.message : String(error)}`);
+            return undefined;
         }
+    }
+
+    private async locate(): Promise<Found> {
+        const found = await locate(setting("path", ""), this.extension.extensionPath);
+        void vscode.commands.executeCommand("setContext", "jobc.found", "program" in found);
+        if ("program" in found) {
+            this.output.info(`the program is ${found.program}`);
+            this.found = found.program;
+        } else {
+            this.output.error(found.problem);
+            void this.complain(found.problem);
+        }
+        return found;
     }
 
     private client(program: string, language: string, schemaFeatures: boolean): LanguageClient {
@@ -96,6 +106,7 @@ export class Compiler implements vscode.Disposable {
                 fileEvents: vscode.workspace.createFileSystemWatcher("**/{targets.yaml,targets.yml,requirements*.txt,Dockerfile*}"),
             },
             outputChannel: this.output,
+            // The problem matcher's owner too: what a task has found in a closed file goes when the file is opened.
             diagnosticCollectionName: language,
             middleware: { provideCodeActions: explainFromLightbulb },
         });
@@ -112,7 +123,7 @@ export class Compiler implements vscode.Disposable {
         if (chosen === set) {
             await vscode.commands.executeCommand("workbench.action.openSettings", "jobc.path");
         } else if (chosen === again) {
-            await this.restart();
+            await vscode.commands.executeCommand("jobc.restart");
         }
     }
 }

@@ -7,7 +7,7 @@ import { registerCommands } from "./commands";
 import { Compiler } from "./compiler";
 import { Explain } from "./explain";
 import { Fields } from "./fields";
-import { adoptDocuments, isOurs } from "./language";
+import { adoptDocuments, isOurs, YAML } from "./language";
 import { Tasks } from "./tasks";
 
 /** The settings that servers are started with. */
@@ -23,14 +23,19 @@ export function activate(context: vscode.ExtensionContext): void {
 
     const start = (document: vscode.TextDocument): void => {
         if (isOurs(document)) {
-            void compiler.start();
+            void compiler.start(document.languageId);
             fields.start().catch((error: unknown) => output.error(String(error)));
         }
     };
+    /** Servers are started anew for the files that are open; where none is, with the next one. */
     const restart = async (): Promise<void> => {
-        await fields.stop();
-        await compiler.restart();
+        await Promise.all([fields.stop(), compiler.stop()]);
         vscode.workspace.textDocuments.forEach(start);
+    };
+    /** The same when the user asks, who wants to know whether there is a program. */
+    const lookAgain = async (): Promise<void> => {
+        await restart();
+        await compiler.start(YAML);
     };
 
     context.subscriptions.push(
@@ -40,7 +45,7 @@ export function activate(context: vscode.ExtensionContext): void {
         beside.register(),
         explain.register(),
         tasks.register(),
-        registerCommands({ beside, explain, tasks, output, restart }),
+        registerCommands({ beside, explain, tasks, output, lookAgain }),
         vscode.workspace.onDidOpenTextDocument(start),
         adoptDocuments(),
         vscode.workspace.onDidChangeConfiguration((event) => {

@@ -47,10 +47,23 @@ export class Editor {
         await this.press("F1");
         const input = this.page.locator(".quick-input-widget:visible input");
         await input.waitFor();
-        await input.fill(`>${title}`);
-        await this.page.locator(`.quick-input-list ${ROW}`, { hasText: title.replace(/^.*: /, "") }).first().waitFor();
+        const row = this.page.locator(`.quick-input-list ${ROW}.focused`);
+        await until(
+            async () => `the palette offers ${await row.allInnerTexts()} for ${title}`,
+            async () => {
+                // Anew each time: commands appear in the palette as the window starts, but not in a list that is open.
+                await input.fill(">");
+                await input.fill(`>${title}`);
+                await this.page.waitForTimeout(100);
+                const labels = await this.page.locator(`.quick-input-list ${ROW}`).evaluateAll((rows) => rows.map((row) => row.ariaLabel));
+                const index = labels.findIndex((label) => label === title || label.startsWith(`${title}, `));
+                await this.press(...Array(Math.max(index, 0)).fill("ArrowDown"));
+                return index >= 0 && (await row.getAttribute("aria-label")).startsWith(title);
+            },
+        );
         await this.press("Enter");
-        await input.waitFor({ state: "hidden" });
+        // It closes, or asks something else in the same place.
+        await until(`the command ${title} does not start`, async () => !(await input.isVisible()) || !(await input.inputValue().catch(() => "")).startsWith(">"));
     }
 
     /** Opens a file of the folder, puts the cursor into it and waits until it is in a language mode. */
@@ -66,7 +79,12 @@ export class Editor {
         await this.press("Enter");
         await this.page.locator(`.tab.active[data-resource-name="${basename(name)}"]`).waitFor();
         await this.page.locator(".editor-group-container.active .monaco-editor.focused").waitFor();
-        await this.page.locator("#status\\.editor\\.mode", { hasText: new RegExp(`^${mode.replace(/[()]/g, "\\$&")}$`) }).waitFor();
+        await this.modeIs(mode);
+    }
+
+    /** Puts the cursor into the editor on the left. */
+    focusEditor() {
+        return this.command("View: Focus First Editor Group");
     }
 
     /** Puts the cursor at a line and a column, both counted from 1. */
@@ -82,6 +100,31 @@ export class Editor {
     /** The language mode that the status bar shows. */
     mode() {
         return this.page.locator("#status\\.editor\\.mode").innerText();
+    }
+
+    /** Waits for a language mode, by its name in the status bar. */
+    async modeIs(mode) {
+        await until(async () => `the mode is ${await this.mode()} in place of ${mode}`, async () => (await this.mode()) === mode, 10);
+    }
+
+    /** Picks an entry of the list that a command has opened. */
+    async choose(label) {
+        const input = this.page.locator(".quick-input-widget:visible input");
+        await input.fill(label);
+        await this.page.locator(`.quick-input-list ${ROW}.focused`, { hasText: label }).waitFor();
+        await this.press("Enter");
+        await until(`${label} cannot be chosen`, async () => !(await input.isVisible()) || (await input.inputValue().catch(() => "")) !== label);
+    }
+
+    /** The text of a rendered page that contains some words; undefined while there is none. */
+    async webview(words) {
+        for (const frame of this.page.frames()) {
+            const text = await frame.locator("body").innerText({ timeout: 500 }).catch(() => "");
+            if (frame !== this.page.mainFrame() && text.includes(words)) {
+                return text;
+            }
+        }
+        return undefined;
     }
 
     /** The rows of the Problems panel as they are read, without the file's own row. */
@@ -149,8 +192,17 @@ export class Editor {
         );
     }
 
+    /** Takes an entry of that menu, by the arrow keys. */
     async takeFix(title) {
-        await this.page.locator(`.action-widget ${ROW}.action`, { hasText: title }).first().click();
+        const focused = this.page.locator(`.action-widget ${ROW}.action.focused`);
+        await until(`there is no \`${title}\` in the menu`, async () => {
+            if ((await focused.innerText()).trim() === title) {
+                return true;
+            }
+            await this.press("ArrowDown");
+            return false;
+        }, 5);
+        await this.press("Enter");
         await this.page.locator(".action-widget").waitFor({ state: "hidden" });
     }
 
@@ -171,8 +223,10 @@ export class Editor {
         return text;
     }
 
-    save() {
-        return this.command("File: Save");
+    /** Saves what is in the editor that has the keyboard. */
+    async save() {
+        await this.press("Control+s");
+        await this.page.locator(".editor-group-container.active .tab.active.dirty").waitFor({ state: "detached" });
     }
 
     /** A picture of the window. */

@@ -13,6 +13,8 @@ const PROGRAM = join(REPOSITORY, "target", "editor", "code-server", "node_module
 const QUIET = {
     "editor.minimap.enabled": false,
     "editor.stickyScroll.enabled": false,
+    // Words of the text would look like a server's completions.
+    "editor.wordBasedSuggestions": "off",
     "extensions.autoCheckUpdates": false,
     "files.autoSave": "off",
     "git.enabled": false,
@@ -34,8 +36,11 @@ export const installed = () => existsSync(join(PROGRAM, "..", "..", "..", "..", 
 /** Starts it on a folder with the given extensions. Resolves to its address and a function that ends it. */
 export async function startCodeServer({ place, folder, extensions, settings }) {
     const data = join(place, "data");
-    mkdirSync(join(data, "User"), { recursive: true });
-    writeFileSync(join(data, "User", "settings.json"), JSON.stringify({ ...QUIET, ...settings }));
+    // A window in a browser takes what belongs to the machine, such as paths, from the machine's settings alone.
+    for (const whose of ["User", "Machine"]) {
+        mkdirSync(join(data, whose), { recursive: true });
+        writeFileSync(join(data, whose, "settings.json"), JSON.stringify({ ...QUIET, ...settings }));
+    }
     const config = join(place, "config.yaml");
     writeFileSync(config, "");
     const own = ["--config", config, "--user-data-dir", data, "--extensions-dir", join(place, "extensions")];
