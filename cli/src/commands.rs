@@ -33,7 +33,11 @@ pub(crate) mod rm;
 pub(crate) mod run;
 pub(crate) mod schema;
 #[cfg(target_os = "linux")]
+pub(crate) mod stats;
+#[cfg(target_os = "linux")]
 pub(crate) mod stop;
+#[cfg(target_os = "linux")]
+pub(crate) mod top;
 
 use crate::Outcome;
 use crate::input::Unusable;

@@ -85,6 +85,8 @@ fn about_jobs(command: &args::jobs::JobCommand) -> ExitCode {
         JobCommand::Inspect(inspect) => commands::inspect::run(inspect),
         JobCommand::Logs(logs) => commands::logs::run(logs),
         JobCommand::Events(events) => commands::events::run(events),
+        JobCommand::Stats(stats) => commands::stats::run(stats),
+        JobCommand::Top(top) => commands::top::run(top),
         JobCommand::Exec(exec) => commands::exec::run(exec),
         JobCommand::Stop(stop) => commands::stop::stop(stop),
         JobCommand::Kill(kill) => commands::stop::kill(kill),

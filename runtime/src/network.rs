@@ -105,7 +105,8 @@ impl Network {
         if plan.network == Wanted::Job {
             network.addresses = Some(address::choose()?);
         }
-        let (held, made) = Held::start(network.addresses, tasks.len(), &forwards)?;
+        let place = folder.state.join("network");
+        let (held, made) = Held::start(network.addresses, tasks.len(), &forwards, files::begin(&place)?)?;
         network.held = Some(held);
         if network.addresses.is_some() {
             let addressed: Vec<(&TaskId, IpAddr)> = tasks
@@ -114,7 +115,6 @@ impl Network {
                 .filter_map(|(task, id)| Some((id, network.address(task)?)))
                 .collect();
             let resolver = made.resolver.map(IpAddr::V4);
-            let place = folder.state.join("network");
             network.files = Some(Files::write(place, &plan.name, &addressed, resolver)?);
         }
         network.tell(&forwards, &made);
@@ -221,11 +221,16 @@ impl Network {
 
 impl Held {
     /// Starts the process and waits until it has made everything.
-    fn start(addresses: Option<Addresses>, tasks: usize, forwards: &[Forward]) -> Result<(Self, Made)> {
+    fn start(
+        addresses: Option<Addresses>,
+        tasks: usize,
+        forwards: &[Forward],
+        place: PathBuf,
+    ) -> Result<(Self, Made)> {
         let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
         let maps = (!uid.is_root()).then(|| IdMaps::rootless(uid.as_raw(), gid.as_raw())).transpose()?;
         let users = maps.as_ref().map(|maps| Users { groups_denied: maps.groups_denied() });
-        let order = Order { tasks, addresses, users, forwards: forwards.to_vec() };
+        let order = Order { tasks, addresses, place, users, forwards: forwards.to_vec() };
         let (ours, theirs) = order::pair()?;
         let process = own_program("")
             .stdin(theirs)
@@ -277,8 +282,12 @@ impl Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        // Its namespaces go with it, in the kernel's own time; the way out with the pipe that it held.
-        let _ = self.process.kill();
+        // It ends by itself, after its way out, when there is nobody to talk to. Its namespaces go in the kernel's own time.
+        let socket = self.socket.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let _ = rustix::net::shutdown(&*socket, rustix::net::Shutdown::Both);
+        if !has_ended(&self.process, PATIENCE) {
+            let _ = self.process.kill();
+        }
         let _ = self.process.wait();
     }
 }
@@ -291,6 +300,17 @@ fn own_program(word: &str) -> Command {
         command.arg(word);
     }
     command
+}
+
+/// How long the process may take to end its way out.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Waits until a child has ended, and leaves its end to be waited for.
+fn has_ended(process: &Child, within: Duration) -> bool {
+    let pid = i32::try_from(process.id()).ok().and_then(rustix::process::Pid::from_raw);
+    let pidfd =
+        pid.and_then(|pid| rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).ok());
+    pidfd.is_some_and(|pidfd| is_ready(&pidfd, PollFlags::IN, within).is_ok())
 }
 
 /// Names the namespace that a container joins, in place of a new one.
@@ -319,18 +339,23 @@ fn socket() -> Result<OwnedFd> {
 }
 
 fn connect(socket: &OwnedFd, place: &SocketAddr, within: Duration) -> std::result::Result<(), Errno> {
-    let until = Instant::now() + within;
     match rustix::net::connect(socket, place) {
         Err(Errno::INPROGRESS | Errno::INTR) => {}
         other => return other,
     }
+    is_ready(socket, PollFlags::OUT, within)?;
+    rustix::net::sockopt::socket_error(socket)?
+}
+
+/// Waits until a descriptor is ready, and for so long at most.
+fn is_ready(fd: &OwnedFd, wanted: PollFlags, within: Duration) -> std::result::Result<(), Errno> {
+    let until = Instant::now() + within;
     loop {
         let left = until.saturating_duration_since(Instant::now());
         let left = rustix::event::Timespec::try_from(left).map_err(|_| Errno::INVAL)?;
-        let mut wanted = [PollFd::new(socket, PollFlags::OUT)];
-        match rustix::event::poll(&mut wanted, Some(&left)) {
+        match rustix::event::poll(&mut [PollFd::new(fd, wanted)], Some(&left)) {
             Ok(0) => return Err(Errno::TIMEDOUT),
-            Ok(_) => return rustix::net::sockopt::socket_error(socket)?,
+            Ok(_) => return Ok(()),
             Err(Errno::INTR) => {}
             Err(errno) => return Err(errno),
         }

@@ -27,7 +27,7 @@ use crate::syscall::linux::Linux;
 pub fn main(mut words: impl Iterator<Item = OsString>) -> ExitCode {
     match words.next() {
         None => {}
-        Some(word) if word == "keep-uplink" => return uplink::keep(words),
+        Some(word) if word == uplink::KEEP => return uplink::keep(words),
         Some(_) => return misused(),
     }
     let Ok(Some((order, _))) = receive::<Order>(rustix::stdio::stdin()) else { return misused() };
@@ -77,7 +77,7 @@ fn make(order: &Order) -> Result<(Made, Held)> {
             namespace::enter(&bridge)?;
             wire::tasks(order.tasks, Some(range))
         });
-        let way_out = uplink::connect(&bridge, link);
+        let way_out = uplink::connect(&bridge, &order.place, link);
         (tasks.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), way_out)
     });
     let tasks = tasks?;

@@ -5,6 +5,7 @@ use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
 
 use rustix::io::Errno;
 use rustix::net::{
@@ -25,6 +26,8 @@ pub(super) struct Order {
     pub(super) tasks: usize,
     /// The addresses of the network; without them each task is alone.
     pub(super) addresses: Option<Addresses>,
+    /// An empty file that the way out is given the bridge at.
+    pub(super) place: PathBuf,
     /// Whether it is all made in a new user namespace, and if so whether setgroups(2) is denied there.
     pub(super) users: Option<Users>,
     /// Ports for the machine's network.

@@ -16,6 +16,8 @@ pub(super) const MOST: usize = 1023;
 const LOOPBACK: u32 = 1;
 const BRIDGE: u32 = 2;
 const TASK: u32 = 2;
+/// Far from those that the kernel gives to others meanwhile, which is one after the other.
+const FIRST_PORT: u32 = 1000;
 
 // linux/rtnetlink.h, linux/if_link.h, linux/if_addr.h, linux/veth.h.
 const RTM_NEWLINK: u16 = 16;
@@ -97,7 +99,7 @@ pub(super) fn tasks(count: usize, on: Option<Range>) -> Result<Vec<OwnedFd>> {
 
 /// Both ends of a task's wire: a port of the bridge, and `eth0`.
 fn veth(batch: &mut Batch, number: usize, namespace: &OwnedFd) {
-    let index = BRIDGE + 1 + u32::try_from(number).unwrap_or(u32::MAX - BRIDGE - 1);
+    let index = FIRST_PORT + u32::try_from(number).unwrap_or_default();
     let name = CString::new(format!("task{number}")).unwrap_or_default();
     batch.ask(format!("connect task {number} to the bridge"), RTM_NEWLINK, NEW, &link(index), |here| {
         here.text(IFLA_IFNAME, &name).number(IFLA_MASTER, BRIDGE);
