@@ -74,10 +74,13 @@ class Screen:
         raise AssertionError(f"{pattern!r} is not on the screen:\n{self.read()}")
 
     def clear(self):
+        # What is cleared scrolls out first, as soon as the shell comes to it.
         self.type("clear")
-        self.tmux("clear-history")
-        self.until(r"^\$ ?$")
-        self.tmux("clear-history")
+        deadline = time.monotonic() + SECONDS
+        while not re.fullmatch(r"\$ ?", self.read()):
+            assert time.monotonic() < deadline, f"the screen is not clear:\n{self.read()}"
+            self.tmux("clear-history")
+            time.sleep(0.1)
 
     def close(self):
         subprocess.run(["tmux", "-L", self.socket, "kill-server"], capture_output=True, check=False)
