@@ -22,3 +22,5 @@ mod roots;
 #[cfg(target_os = "linux")]
 mod run_bundle;
 mod secrets;
+#[cfg(target_os = "linux")]
+mod watch;

@@ -118,7 +118,7 @@ fn follower(args: &RunArgs, running: &[Running], format: FormatArg) -> Result<Op
         jobs.extend(Record::read(folder)?.map(|record| (folder.clone(), record)));
     }
     // What the task with the terminal wrote there is no log; the others' were shown nowhere yet.
-    let shown = Shown { tasks: args.no_logs.then(Vec::new), story: true, ..Shown::default() };
+    let shown = Shown { tasks: args.no_logs.then(Vec::new), story: true, goes_on: true, ..Shown::default() };
     let look = Look { json: format == FormatArg::Json, ..Look::default() };
     Ok(Some(Follower::new(&jobs, &shown, look)))
 }
