@@ -28,12 +28,18 @@ pub(crate) mod plan;
 #[cfg(target_os = "linux")]
 pub(crate) mod ps;
 #[cfg(target_os = "linux")]
+pub(crate) mod report;
+#[cfg(target_os = "linux")]
 pub(crate) mod rm;
 #[cfg(target_os = "linux")]
 pub(crate) mod run;
 pub(crate) mod schema;
 #[cfg(target_os = "linux")]
+pub(crate) mod stats;
+#[cfg(target_os = "linux")]
 pub(crate) mod stop;
+#[cfg(target_os = "linux")]
+pub(crate) mod top;
 
 use crate::Outcome;
 use crate::input::Unusable;

@@ -58,7 +58,7 @@ fn line<const N: usize>(cells: &[String; N], widths: &[usize; N]) -> String {
 }
 
 /// A text that takes at most so many columns, with `…` where something is missing.
-fn cut(text: &str, width: usize) -> String {
+pub(crate) fn cut(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
     }

@@ -55,6 +55,12 @@ pub(crate) fn columns_of_stdout() -> Option<usize> {
     io::stdout().is_terminal().then(|| columns_of(io::stdout()).unwrap_or(100))
 }
 
+/// The same of standard error.
+#[cfg(target_os = "linux")]
+pub(crate) fn columns_of_stderr() -> Option<usize> {
+    io::stderr().is_terminal().then(columns)
+}
+
 fn columns_of(terminal: impl std::os::fd::AsFd) -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(terminal).ok()?;
     Some(usize::from(size.ws_col)).filter(|&n| n >= 40)

@@ -6,12 +6,14 @@
 
 mod gpu;
 mod keep;
+mod live;
 mod sampler;
 
 use serde::{Deserialize, Serialize};
 
 pub use gpu::GpuUse;
 pub use keep::Keep;
+pub use live::Live;
 pub use sampler::Sampler;
 
 use crate::cgroup::Usage;

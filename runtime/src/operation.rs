@@ -185,7 +185,7 @@ impl Operation {
                 kernel.dup_to(fd, standard)
             }),
             Self::Unshare(flags) => kernel.unshare(*flags),
-            Self::SetClocks(offsets) => child.write_proc(c"self/timens_offsets", offsets.as_bytes()),
+            Self::SetClocks(offsets) => child.write_own(c"self/timens_offsets", offsets.as_bytes()),
             Self::NewSession => kernel.setsid(),
             Self::NewKeyring => match kernel.new_keyring() {
                 // A kernel without keyrings, or whose filter for us forbids them, has none to share.
@@ -219,7 +219,7 @@ impl Operation {
                 MountAttributes { propagation: *propagation, ..MountAttributes::default() },
             ),
             Self::SetLimit { resource, soft, hard, .. } => kernel.setrlimit(*resource, *soft, *hard),
-            Self::SetOomScore(score) => child.write_proc(c"self/oom_score_adj", score.as_bytes()),
+            Self::SetOomScore(score) => child.write_own(c"self/oom_score_adj", score.as_bytes()),
             Self::SetPersonality(persona) => kernel.personality(*persona),
             Self::SetScheduler(attributes) => kernel.sched_setattr(attributes),
             Self::SetIoPriority(value) => kernel.ioprio_set(*value),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::{Args as ClapArgs, Subcommand};
 
-use super::watch::{EventsArgs, LogsArgs};
+use super::watch::{EventsArgs, LogsArgs, ReportArgs, StatsArgs};
 use super::{FormatArg, table_or_json};
 
 /// The commands about jobs on this machine, in the order of `jobc --help`.
@@ -18,6 +18,12 @@ pub(crate) enum JobCommand {
     Logs(LogsArgs),
     /// Show what a job goes through
     Events(EventsArgs),
+    /// Show what tasks use, once a second
+    Stats(StatsArgs),
+    /// Watch what tasks use, on the whole terminal
+    Top(StatsArgs),
+    /// Write a page about a job: its time line, what it used, how it ended, the last it printed
+    Report(ReportArgs),
     /// Run a further program in a task
     Exec(JobExecArgs),
     /// End jobs: ask every task, and kill what is left after the grace period

@@ -6,7 +6,7 @@ use jobc_runtime::container::wait::{Manner, wait};
 use jobc_runtime::container::{self, Options};
 use jobc_runtime::error::{Error, Kind};
 use jobc_runtime::exec::{self, Changes, Request};
-use jobc_runtime::job::record::{Record, TaskRecord};
+use jobc_runtime::job::record::{JobState, Record, TaskRecord};
 use jobc_runtime::own_program::keep_read_only;
 use jobc_runtime::signals::Signals;
 use jobc_runtime::state::Id;
@@ -31,6 +31,10 @@ fn started(args: &JobExecArgs) -> Result<ExitCode> {
             format!("task `{}` of job `{}` is {}, not running", task.task, record.id, task.state.as_str());
         Error::new(Kind::State, message)
     })?;
+    if record.state == JobState::Paused {
+        let error = Error::new(Kind::State, format!("job `{}` is paused", record.id));
+        return Err(error.help(format!("let it go on with `jobc resume {}`", record.id)).into());
+    }
     let (store, id) = (folder.containers(), Id::new(name)?);
     let user = args.user.as_deref().map(|user| number(user, task)).transpose()?;
     let changes = Changes {

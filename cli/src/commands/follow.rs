@@ -5,7 +5,7 @@ pub(crate) mod output;
 pub(crate) mod printer;
 pub(crate) mod story;
 
-use std::io;
+use std::io::{self, ErrorKind};
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
@@ -14,6 +14,7 @@ use jobc_runtime::job::{Folder, TaskId, event};
 use jobc_runtime::logs::{Choice, Reader, Watch};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use crate::table::visible;
 use output::Outputs;
 use printer::{Look, Printer};
 
@@ -32,6 +33,8 @@ pub(crate) struct Shown {
     pub choice: Choice,
     /// What happens to the job, on standard error.
     pub story: bool,
+    /// Go on in silence where nobody reads standard output any more.
+    pub goes_on: bool,
 }
 
 /// Shows jobs while they run.
@@ -40,6 +43,7 @@ pub(crate) struct Follower {
     watch: Watch,
     printer: Printer,
     several: bool,
+    goes_on: bool,
 }
 
 struct Followed {
@@ -76,15 +80,23 @@ impl Follower {
             Followed { name, reader: Reader::new(logs, shown.choice.clone()), numbers, events }
         });
         let jobs = followed.collect();
-        Self { jobs, watch: Watch::new(watched), printer, several }
+        Self { jobs, watch: Watch::new(watched), printer, several, goes_on: shown.goes_on }
     }
 
     /// Shows what is there; says whether there may be more at once.
     ///
     /// # Errors
     ///
-    /// Those of the files, and of standard output: `BrokenPipe` where its reader went away.
+    /// Those of the files, and of standard output: `BrokenPipe` where its reader went away, unless it goes on in silence.
     pub(crate) fn show(&mut self) -> io::Result<bool> {
+        match self.show_all().and_then(|more| self.printer.flush().map(|()| more)) {
+            // What comes after the first failure is thrown away.
+            Err(error) if error.kind() == ErrorKind::BrokenPipe && self.goes_on => Ok(true),
+            other => other,
+        }
+    }
+
+    fn show_all(&mut self) -> io::Result<bool> {
         let mut more = false;
         for job in &mut self.jobs {
             let events = job.events.as_mut().map(event::Reader::read).transpose()?.unwrap_or_default();
@@ -95,7 +107,6 @@ impl Follower {
             let (printer, numbers) = (&mut self.printer, &job.numbers);
             more |= job.reader.read(&mut |number, line| printer.line(numbers[number], line))?;
         }
-        self.printer.flush()?;
         Ok(more)
     }
 
@@ -128,7 +139,20 @@ impl Follower {
     /// As [`Self::show`].
     pub(crate) fn finish(&mut self) -> io::Result<()> {
         while self.show()? {}
-        Ok(())
+        match self.printer.finish() {
+            Err(error) if error.kind() == ErrorKind::BrokenPipe && self.goes_on => Ok(()),
+            other => other,
+        }
+    }
+
+    /// Says how a job ended, on standard error.
+    pub(crate) fn end(&mut self, folder: &Folder, explanation: &str) {
+        let name = if self.several { format!("{} ", folder.id) } else { String::new() };
+        // What cannot be written to standard error nobody can be told.
+        let _ = self
+            .printer
+            .remark(&format!("{name}{}", visible(explanation)))
+            .and_then(|()| self.printer.flush());
     }
 }
 

@@ -20,7 +20,7 @@ pub(crate) fn run(args: &LogsArgs) -> Result<ExitCode> {
     let choice = Choice::default().tail(args.tail).since(args.since).attempt(args.attempt);
     let look =
         Look { prefix: false, timestamps: args.timestamps, json: args.lines.format == FormatArg::Json };
-    let shown = Shown { tasks, choice, story: false };
+    let shown = Shown { tasks, choice, ..Shown::default() };
     let mut follower = Follower::new(&[(folder.clone(), record)], &shown, look);
     if args.follow {
         until_the_end(&folder, &mut || follower.wait(&[], PAUSE).map(drop))?;

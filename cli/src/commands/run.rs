@@ -35,7 +35,7 @@ pub(crate) fn run(args: &RunArgs, format: FormatArg) -> u8 {
         What::Plan(folder) => {
             refuse(args, &OF_BUNDLES, "a job")?;
             refuse(args, &OF_JOB_FILES, "the folder of a built plan")?;
-            job::run_plan(args, &folder)
+            job::run_plan(args, &folder, format)
         }
         What::Job(path) => {
             refuse(args, &OF_BUNDLES, "a job")?;

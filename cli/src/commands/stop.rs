@@ -21,10 +21,10 @@ pub(crate) fn stop(args: &StopArgs) -> Result<ExitCode> {
     let folders = all(&jobs, &args.jobs)?;
     let request = Request::Stop { grace_seconds: args.grace.map(|grace| grace.as_secs()) };
     for folder in &folders {
-        if read(folder)?.state.is_final() && folders.len() > 1 {
-            continue;
+        // One that has ended is what was asked for.
+        if !read(folder)?.state.is_final() {
+            ask(folder, &request)?;
         }
-        ask(folder, &request)?;
     }
     for folder in &folders {
         if args.no_wait {

@@ -17,16 +17,23 @@ pub(super) struct Files {
     folder: PathBuf,
 }
 
+/// Makes the folder, and the empty file in it that a [way out](super::uplink) needs.
+pub(super) fn begin(folder: &Path) -> Result<PathBuf> {
+    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    made.map_err(|error| machine("make the folder", folder, &error))?;
+    let file = folder.join("bridge");
+    std::fs::write(&file, "").map_err(|error| machine("write", &file, &error))?;
+    Ok(file)
+}
+
 impl Files {
-    /// Writes the files of all tasks.
+    /// Writes the files of all tasks into a folder that is there.
     pub(super) fn write(
         folder: PathBuf,
         job: &str,
         tasks: &[(&TaskId, IpAddr)],
         resolver: Option<IpAddr>,
     ) -> Result<Self> {
-        let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder);
-        made.map_err(|error| machine("make the folder", &folder, &error))?;
         let files = Self { folder };
         files.write_one("hosts", &hosts(job, tasks))?;
         let machine = std::fs::read_to_string("/etc/resolv.conf").unwrap_or_default();

@@ -5,6 +5,7 @@ use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
 
 use rustix::io::Errno;
 use rustix::net::{
@@ -25,6 +26,8 @@ pub(super) struct Order {
     pub(super) tasks: usize,
     /// The addresses of the network; without them each task is alone.
     pub(super) addresses: Option<Addresses>,
+    /// An empty file that the way out is given the bridge at.
+    pub(super) place: PathBuf,
     /// Whether it is all made in a new user namespace, and if so whether setgroups(2) is denied there.
     pub(super) users: Option<Users>,
     /// Ports for the machine's network.
@@ -38,10 +41,13 @@ pub(super) struct Users {
     pub(super) groups_denied: bool,
 }
 
-/// A later message: a socket in the network of a task, by its number.
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct WantSocket {
-    pub(super) task: usize,
+/// A later message: what is wanted of a task, by its number.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(super) enum Ask {
+    /// A socket that reaches it.
+    Socket(usize),
+    /// A new network namespace for its next attempt.
+    Renew(usize),
 }
 
 /// What the process says.
@@ -53,6 +59,8 @@ pub(super) enum Said {
     Made(Made),
     /// A socket comes with the message.
     Socket {},
+    /// A task has a new namespace: a descriptor of the process.
+    Renewed { namespace: i32 },
     /// It could not be done.
     Failed {
         /// What is wrong.

@@ -5,6 +5,7 @@
 //! enters a user namespace (prctl(2), PR_SET_PDEATHSIG), so they run in a pid namespace whose first process is ours and ends
 //! when its standard input does.
 
+use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::io::Read as _;
 use std::os::fd::{AsRawFd as _, OwnedFd};
@@ -13,7 +14,9 @@ use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-use rustix::fs::{Mode, OFlags};
+use linux_raw_sys::general::MS_PRIVATE;
+use rustix::fs::{CWD, Mode, OFlags};
+use rustix::mount::{MoveMountFlags, OpenTreeFlags, move_mount, open_tree};
 
 use super::address::Range;
 use super::namespace;
@@ -24,6 +27,9 @@ use crate::syscall::linux::Linux;
 
 /// The interface's name in the bridge's namespace.
 pub(super) const INTERFACE: &str = "uplink0";
+
+/// The word that follows [`super::COMMAND`] for [`keep`].
+pub(super) const KEEP: &str = "keep-uplink";
 
 /// How long a program may take until its interface is up.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -51,12 +57,12 @@ pub(super) fn resolver(range: Range) -> std::net::Ipv4Addr {
     range.address(RESOLVER)
 }
 
-/// Makes a way out of a namespace.
+/// Makes a way out of a namespace. `place` is an empty file of this user's.
 ///
 /// # Errors
 ///
 /// Why there is none, in words that follow "no way out: ".
-pub(super) fn connect(bridge: &OwnedFd, range: Range) -> std::result::Result<Uplink, String> {
+pub(super) fn connect(bridge: &OwnedFd, place: &Path, range: Range) -> std::result::Result<Uplink, String> {
     const TUN: &str = "/dev/net/tun";
     let installed: Vec<(Tool, PathBuf)> = [Tool::Pasta, Tool::Slirp4netns]
         .into_iter()
@@ -72,7 +78,7 @@ pub(super) fn connect(bridge: &OwnedFd, range: Range) -> std::result::Result<Upl
         .map_err(|error| error.to_string())?;
     let mut why = String::new();
     for (tool, path) in installed {
-        match tool.start(&path, bridge, range) {
+        match tool.start(&path, bridge, place, range) {
             Ok(uplink) => return Ok(uplink),
             Err(error) => {
                 let separator = if why.is_empty() { "" } else { "; " };
@@ -91,18 +97,18 @@ impl Tool {
         }
     }
 
-    /// The arguments that connect a namespace, named by a path, and nothing more: no port of the machine is forwarded, and
-    /// what listens on its loopback addresses is not reached.
-    fn arguments(self, namespace: &str, range: Range) -> Vec<String> {
+    /// The arguments that connect the namespace at a path, and nothing more: no port of the machine is forwarded, and what
+    /// listens on its loopback addresses is not reached.
+    fn arguments(self, place: &Path, range: Range) -> Vec<OsString> {
         let address = |number| range.address(number).to_string();
-        let words: Vec<String> = match self {
+        let words = match self {
             Self::Pasta => {
-                let root = if rustix::process::geteuid().is_root() { "--runas 0:0 " } else { "" };
-                let fixed = "--quiet --foreground --ipv4-only --config-net --no-map-gw --no-dhcp --no-ndp \
-                    --no-dhcpv6 --no-ra --mtu 1500 -t none -u none -T none -U none";
+                // Without it root's becomes `nobody`, who may not enter root's namespace. It gives up what it does not need.
+                let root = if rustix::process::geteuid().is_root() { "--runas 0:0" } else { "" };
                 format!(
-                    "{root}{fixed} --ns-ifname {INTERFACE} --address {} --netmask {} --gateway {} \
-                    --dns-forward {} --netns {namespace}",
+                    "{root} --quiet --foreground --ipv4-only --config-net --no-map-gw --no-dhcp --no-ndp \
+                    --no-dhcpv6 --no-ra --mtu 1500 -t none -u none -T none -U none --ns-ifname {INTERFACE} \
+                    --address {} --netmask {} --gateway {} --dns-forward {} --netns",
                     address(BRIDGE),
                     range.length(),
                     address(GATEWAY),
@@ -110,28 +116,34 @@ impl Tool {
                 )
             }
             Self::Slirp4netns => format!(
-                "--configure --mtu=1500 --disable-host-loopback --enable-sandbox --cidr={range} \
-                --netns-type=path {namespace} {INTERFACE}"
+                "--configure --mtu=1500 --disable-host-loopback --enable-sandbox --cidr={range} --netns-type=path"
             ),
+        };
+        let mut words: Vec<OsString> = words.split_whitespace().map(OsString::from).collect();
+        words.push(place.into());
+        if self == Self::Slirp4netns {
+            words.push(INTERFACE.into());
         }
-        .split_whitespace()
-        .map(str::to_owned)
-        .collect();
         words
     }
 
     /// Starts it and waits until its interface is up.
-    fn start(self, path: &Path, bridge: &OwnedFd, range: Range) -> std::result::Result<Uplink, String> {
-        let namespace = format!("/proc/{}/fd/{}", std::process::id(), bridge.as_raw_fd());
-        let arguments = self.arguments(&namespace, range);
+    fn start(
+        self,
+        program: &Path,
+        bridge: &OwnedFd,
+        place: &Path,
+        range: Range,
+    ) -> std::result::Result<Uplink, String> {
         let spawn = || -> Result<Child> {
-            // Its first child will be the first process of a pid namespace, so it is a thread that has only this one.
+            show(bridge, place)?;
+            // The first child of a thread that asks for this is the first process of a pid namespace.
             Linux
                 .unshare(Namespace::Pid.flag())
                 .map_err(|errno| Error::machine("make a pid namespace", errno))?;
-            super::own_program("keep-uplink")
-                .arg(path)
-                .args(&arguments)
+            super::own_program(KEEP)
+                .arg(program)
+                .args(self.arguments(place, range))
                 .stdin(Stdio::piped())
                 .stdout(Stdio::null())
                 .stderr(Stdio::piped())
@@ -165,6 +177,24 @@ impl Tool {
     }
 }
 
+/// Gives a namespace a path that only this thread and its children see, in a mount namespace of theirs.
+///
+/// pasta has given up the rights that /proc/PID/fd asks for by the time it looks.
+fn show(bridge: &OwnedFd, place: &Path) -> Result<()> {
+    let show = || {
+        Linux.unshare(Namespace::Mount.flag())?;
+        crate::namespaces::set_propagation(&Linux, MS_PRIVATE.into())?;
+        let target = rustix::fs::open(place, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+        let from = format!("/proc/self/fd/{}", bridge.as_raw_fd());
+        let mount = open_tree(CWD, from, OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC)?;
+        let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
+        move_mount(&mount, c"", &target, c"", flags)
+    };
+    show().map_err(|errno| {
+        Error::machine(format!("show the bridge's namespace at `{}`", place.display()), errno)
+    })
+}
+
 impl Drop for Uplink {
     fn drop(&mut self) {
         drop(self.keeper.stdin.take());
@@ -196,7 +226,7 @@ fn is_connected(bridge: &OwnedFd) -> bool {
 }
 
 /// The first process of the programs' pid namespace: starts one, and ends with it or when its own standard input does.
-pub(super) fn keep(mut words: impl Iterator<Item = std::ffi::OsString>) -> ExitCode {
+pub(super) fn keep(mut words: impl Iterator<Item = OsString>) -> ExitCode {
     let Some(program) = words.next() else { return ExitCode::FAILURE };
     let tool = Command::new(program).args(words).stdin(Stdio::null()).stdout(Stdio::null()).spawn();
     std::thread::spawn(|| {

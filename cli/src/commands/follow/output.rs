@@ -103,9 +103,9 @@ impl Outputs {
 }
 
 /// Ends the command where its reader went away, as `head` does; that is no error of ours.
-pub(crate) fn or_end(result: io::Result<()>) {
+pub(crate) fn or_end<T>(result: io::Result<T>) -> T {
     match result {
-        Ok(()) => {}
+        Ok(value) => value,
         Err(error) if error.kind() == ErrorKind::BrokenPipe => std::process::exit(0),
         Err(error) => {
             crate::terminal::eprint(&format!("jobc: cannot write to standard output: {error}\n"));

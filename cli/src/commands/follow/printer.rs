@@ -1,7 +1,9 @@
 //! Lines of tasks, as people and programs read them.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::io;
+use std::time::{Duration, Instant};
 
 use jobc_runtime::logs::{Line, Stream};
 use serde::Serialize;
@@ -21,13 +23,16 @@ pub(crate) struct Look {
 
 /// Prints lines of tasks: what tasks print to standard output on ours, the rest on standard error.
 ///
-/// Without prefixes a task's bytes come out as they are. With them a line that is shown before its end is continued
-/// where it stands, unless another task's came in between.
+/// Without prefixes a task's bytes come out as they are. With them lines are shown whole, as far as they are not too long;
+/// on a terminal a line whose end does not come is shown all the same, and continued where it stands unless another task's
+/// came in between.
 pub(crate) struct Printer {
     names: Vec<Name>,
     width: usize,
     look: Look,
     outputs: Outputs,
+    /// Lines whose ends have not come.
+    held: BTreeMap<(usize, bool), Held>,
     /// Whose line stands half printed on standard output and standard error.
     half: [Option<(usize, Stream)>; 2],
 }
@@ -40,6 +45,21 @@ struct Name {
     shown: String,
     colour: &'static str,
 }
+
+/// A line whose end has not come.
+struct Held {
+    since: Instant,
+    time: String,
+    stream: Stream,
+    attempt: u32,
+    text: Vec<u8>,
+}
+
+/// How long to wait for a line's end on a terminal.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// The most of a line that is held.
+const LONGEST: usize = 64 << 10;
 
 /// Told apart on dark and on light; red is for errors.
 const COLOURS: [&str; 10] = [
@@ -65,7 +85,7 @@ struct Object<'a> {
 
 impl Printer {
     pub(crate) fn new(look: Look, outputs: Outputs) -> Self {
-        Self { names: vec![], width: 0, look, outputs, half: [None; 2] }
+        Self { names: vec![], width: 0, look, outputs, held: BTreeMap::new(), half: [None; 2] }
     }
 
     /// Makes a task known, by its place in its job, which decides its colour; returns the number for its lines.
@@ -77,8 +97,50 @@ impl Printer {
         self.names.len() - 1
     }
 
-    /// Prints a line of a task.
+    /// Prints a line of a task, or keeps it until its end has come.
     pub(crate) fn line(&mut self, number: usize, line: &Line<'_>) -> io::Result<()> {
+        let key = (number, line.stream == Stream::Stderr);
+        let whole = line.ends && !self.held.contains_key(&key);
+        if whole || line.stream == Stream::Jobc || !self.look.prefix && !self.look.json {
+            return self.print(number, line);
+        }
+        let held = self.held.entry(key).or_insert_with(|| Held {
+            since: Instant::now(),
+            time: line.time.to_owned(),
+            stream: line.stream,
+            attempt: line.attempt,
+            text: vec![],
+        });
+        held.text.extend_from_slice(line.text);
+        if line.ends || held.text.len() >= LONGEST { self.release(key, line.ends) } else { Ok(()) }
+    }
+
+    fn release(&mut self, key: (usize, bool), ends: bool) -> io::Result<()> {
+        let Some(Held { time, stream, attempt, text, .. }) = self.held.remove(&key) else { return Ok(()) };
+        self.print(key.0, &Line { time: &time, stream, ends, attempt, text: &text })
+    }
+
+    /// Hands everything on to whoever reads it; on a terminal also lines that have waited for their ends.
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
+        let is_terminal = |errors| self.outputs.is_terminal(if errors { To::Errors } else { To::Output });
+        let waited = self.held.iter().filter(|((_, errors), held)| {
+            is_terminal(*errors) && !self.look.json && held.since.elapsed() >= PATIENCE
+        });
+        for key in waited.map(|(key, _)| *key).collect::<Vec<_>>() {
+            self.release(key, false)?;
+        }
+        self.outputs.flush()
+    }
+
+    /// Prints what has no end, too, and hands everything on.
+    pub(crate) fn finish(&mut self) -> io::Result<()> {
+        while let Some(key) = self.held.keys().next().copied() {
+            self.release(key, true)?;
+        }
+        self.outputs.flush()
+    }
+
+    fn print(&mut self, number: usize, line: &Line<'_>) -> io::Result<()> {
         if self.look.json {
             return self.object(number, line);
         }
@@ -131,11 +193,6 @@ impl Printer {
         let out = self.outputs.to(To::Errors)?;
         out.extend_from_slice(format!("{dim}jobc: {text}{plain}\n").as_bytes());
         Ok(())
-    }
-
-    /// Hands everything on to whoever reads it.
-    pub(crate) fn flush(&mut self) -> io::Result<()> {
-        self.outputs.flush()
     }
 
     /// What stands before a line: `worker-3  | `.

@@ -1,7 +1,8 @@
 use super::*;
 
-/// Prints lines of the tasks `ps-0` (0) and `worker-10` (1): what a pipe or a terminal gets, escapes shown.
-fn printed(look: Look, terminal: bool, lines: &[(usize, Stream, bool, &str)]) -> String {
+/// Prints lines of the tasks `ps-0` (0) and `worker-10` (1): what a pipe or a terminal gets, escapes shown. With `wait` no
+/// line comes soon after another.
+fn shown(look: Look, terminal: bool, wait: bool, lines: &[(usize, Stream, bool, &str)]) -> String {
     let (outputs, memory) = Outputs::in_memory(terminal);
     let mut printer = Printer::new(look, outputs);
     printer.add("train.1", "ps-0", false, 0);
@@ -10,10 +11,18 @@ fn printed(look: Look, terminal: bool, lines: &[(usize, Stream, bool, &str)]) ->
         let line =
             Line { time: "2026-11-21T13:31:53.250123Z", stream, ends, attempt: 1, text: text.as_bytes() };
         printer.line(number, &line).unwrap();
+        for held in printer.held.values_mut().filter(|_| wait) {
+            held.since = held.since.checked_sub(PATIENCE).unwrap();
+        }
+        printer.flush().unwrap();
     }
-    printer.flush().unwrap();
+    printer.finish().unwrap();
     let text = String::from_utf8(memory.borrow().clone()).unwrap();
     text.replace('\x1b', "^").replace('\r', "<")
+}
+
+fn printed(look: Look, terminal: bool, lines: &[(usize, Stream, bool, &str)]) -> String {
+    shown(look, terminal, false, lines)
 }
 
 const PREFIX: Look = Look { prefix: true, timestamps: false, json: false };
@@ -40,7 +49,27 @@ fn several_tasks_are_told_apart() {
 }
 
 #[test]
-fn half_a_line_is_continued_unless_another_came_in_between() {
+fn half_a_line_waits_for_its_end() {
+    let lines = [
+        (0, OUT, false, "load"),
+        (0, OUT, false, "ing"),
+        (1, OUT, true, "hello"),
+        (0, OUT, true, " done"),
+        (1, OUT, false, "no end"),
+    ];
+    assert_eq!(
+        printed(PREFIX, false, &lines),
+        "worker-10 | hello\nps-0      | loading done\nworker-10 | no end\n"
+    );
+    let json = printed(Look { json: true, ..PREFIX }, false, &lines[..4]);
+    assert!(json.ends_with("\"text\":\"loading done\",\"ends\":true}\n"), "{json}");
+    let long = "x".repeat(LONGEST);
+    let text = printed(PREFIX, false, &[(0, OUT, false, &long), (0, OUT, true, "y")]);
+    assert_eq!(text, format!("ps-0      | {long}y\n"));
+}
+
+#[test]
+fn half_a_line_is_shown_on_a_terminal_and_continued() {
     let lines = [
         (0, OUT, false, "load"),
         (0, OUT, false, "ing"),
@@ -48,10 +77,12 @@ fn half_a_line_is_continued_unless_another_came_in_between() {
         (0, OUT, true, " done"),
         (0, OUT, true, "next"),
     ];
+    let (ps, worker) = ("^[36mps-0      |^[0m ", "^[33mworker-10 |^[0m ");
     assert_eq!(
-        printed(PREFIX, false, &lines),
-        "ps-0      | loading\nworker-10 | hello\nps-0      |  done\nps-0      | next\n"
+        shown(PREFIX, true, true, &lines),
+        format!("{ps}loading\n{worker}hello\n{ps} done\n{ps}next\n")
     );
+    assert_eq!(shown(PREFIX, false, true, &lines[..2]), "ps-0      | loading\n");
 }
 
 #[test]
@@ -63,8 +94,9 @@ fn a_progress_bar_does_not_run_over_the_name() {
         (0, OUT, true, "crlf\r"),
     ];
     let name = "^[36mps-0      |^[0m ";
-    assert_eq!(printed(PREFIX, true, &lines), format!("{name}10%<{name}20%<{name}30%\n{name}crlf\n"));
-    assert_eq!(printed(PREFIX, false, &lines[..2]), "ps-0      | 10%<20%<30%");
+    let expected = format!("{name}10%<{name}20%<{name}30%\n{name}crlf\n");
+    assert_eq!(shown(PREFIX, true, true, &lines), expected);
+    assert_eq!(printed(PREFIX, false, &lines[..2]), "ps-0      | 10%<20%<30%\n");
 }
 
 #[test]
@@ -100,7 +132,7 @@ fn remarks_stand_on_lines_of_their_own() {
         (0, OUT, true, "other half"),
     ];
     assert_eq!(
-        printed(PREFIX, true, &lines),
+        shown(PREFIX, true, true, &lines),
         "^[36mps-0      |^[0m half\n^[2mjobc: worker-10: 2 lines lost: disk full^[0m\n^[36mps-0      |^[0m other half\n"
     );
 }

@@ -1,6 +1,7 @@
 //! Staying with running jobs in the foreground: what they write is shown, and signals are passed on.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::time::Duration;
 
 use jobc_runtime::error::{Error, Result};
 use jobc_runtime::job::Folder;
@@ -12,8 +13,13 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags};
 
+use crate::commands::follow::Follower;
+use crate::commands::follow::output::or_end;
 use crate::commands::jobs::Jobs;
 use crate::terminal;
+
+/// As long as it takes: signals and ends wake us.
+const LONG: Duration = Duration::from_hours(1);
 
 /// A job with its supervisor, which is a child of ours.
 pub(super) struct Running {
@@ -33,7 +39,12 @@ impl Running {
         Ok(Self { folder, started, pidfd, over: false })
     }
 
-    /// Takes note of the supervisor's end, where it has ended; returns what became of the job.
+    /// Readable once the supervisor has ended.
+    pub(super) fn pidfd(&self) -> BorrowedFd<'_> {
+        self.pidfd.as_fd()
+    }
+
+    /// Takes note of the supervisor's end; returns what became of the job.
     fn ended(&mut self, jobs: &Jobs) -> Result<Option<Record>> {
         let _ = self.started.child.wait();
         self.over = true;
@@ -41,29 +52,50 @@ impl Running {
     }
 }
 
-/// Stays with jobs until all of them have ended; returns their records.
-pub(super) fn attend(all: &Jobs, jobs: &mut [Running], signals: &Signals) -> Result<Vec<Record>> {
-    let mut asked = Asked::default();
-    let mut records = Vec::new();
+/// Stays with jobs until all of them have ended, and shows what they write where somebody wants to see it; returns their
+/// records, in their order.
+pub(super) fn attend(
+    all: &Jobs,
+    jobs: &mut [Running],
+    signals: &Signals,
+    asked: &mut Asked,
+    mut shown: Option<Follower>,
+) -> Result<Vec<Record>> {
+    let mut records: Vec<Option<Record>> = jobs.iter().map(|_| None).collect();
     while jobs.iter().any(|job| !job.over) {
-        let mut polled = vec![PollFd::new(signals, PollFlags::IN)];
-        polled.extend(jobs.iter().filter(|job| !job.over).map(|job| PollFd::new(&job.pidfd, PollFlags::IN)));
-        match poll(&mut polled, None) {
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(errno) => return Err(Error::machine("wait for a job", errno)),
-        }
-        let ready: Vec<bool> = polled.iter().map(|polled| !polled.revents().is_empty()).collect();
+        let ready = {
+            let running = jobs.iter().filter(|job| !job.over).map(Running::pidfd);
+            let others: Vec<BorrowedFd<'_>> = std::iter::once(signals.as_fd()).chain(running).collect();
+            match &mut shown {
+                Some(follower) => or_end(follower.wait(&others, LONG)),
+                None => sleep(&others)?,
+            }
+        };
         if ready[0] {
             while let Some(signal) = signals.next() {
                 asked.pass_on(signal, jobs);
             }
         }
-        for (job, _) in jobs.iter_mut().filter(|job| !job.over).zip(&ready[1..]).filter(|(_, ready)| **ready)
-        {
-            records.extend(job.ended(all)?);
+        let running = jobs.iter_mut().zip(&mut records).filter(|(job, _)| !job.over);
+        for ((job, record), _) in running.zip(&ready[1..]).filter(|(_, ready)| **ready) {
+            *record = job.ended(all)?;
         }
     }
-    Ok(records)
+    if let Some(mut follower) = shown {
+        or_end(follower.finish());
+    }
+    Ok(records.into_iter().flatten().collect())
+}
+
+/// Sleeps until one of these descriptors can be read; says which can be.
+fn sleep(others: &[BorrowedFd<'_>]) -> Result<Vec<bool>> {
+    let mut polled: Vec<PollFd<'_>> =
+        others.iter().map(|other| PollFd::from_borrowed_fd(*other, PollFlags::IN)).collect();
+    match poll(&mut polled, None) {
+        Ok(_) | Err(Errno::INTR) => {}
+        Err(errno) => return Err(Error::machine("wait for a job", errno)),
+    }
+    Ok(polled.iter().map(|polled| !polled.revents().is_empty()).collect())
 }
 
 /// What the user has asked for already.
@@ -86,8 +118,8 @@ impl Asked {
         } else {
             Request::Stop { grace_seconds: None }
         };
-        if signal == Signal::INT && !self.to_end {
-            terminal::eprint("jobc: ending; once more kills\n");
+        if signal == Signal::INT && !now {
+            terminal::eprint("jobc: ending the job; Ctrl-C again kills it\n");
         }
         self.to_end = true;
         for job in jobs.iter_mut().filter(|job| !job.over) {
