@@ -147,11 +147,10 @@ impl Follower {
 
     /// Says how a job ended, on standard error.
     pub(crate) fn end(&mut self, folder: &Folder, explanation: &str) {
-        let name = if self.several { format!("{} ", folder.id) } else { String::new() };
         // What cannot be written to standard error nobody can be told.
         let _ = self
             .printer
-            .remark(&format!("{name}{}", visible(explanation)))
+            .remark(&format!("{}: {}", folder.id, visible(explanation)))
             .and_then(|()| self.printer.flush());
     }
 }

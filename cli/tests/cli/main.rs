@@ -21,4 +21,6 @@ mod pipes;
 mod roots;
 #[cfg(target_os = "linux")]
 mod run_bundle;
+#[cfg(target_os = "linux")]
+mod run_job;
 mod secrets;
