@@ -52,6 +52,14 @@ judges *arguments:
     tests/runtime/selftest
     tests/runtime/run {{ arguments }}
 
+# The schema, the language server and the extension in real editors: `just editors -c neovim`
+editors *arguments:
+    tests/editor/run {{ arguments }}
+
+# Package the extension for VS Code as editors/vscode/dist/jobc.vsix; needs Node
+vsix:
+    cd editors/vscode && npm ci --ignore-scripts --no-audit --no-fund && npm run package
+
 # Time and memory of whole runs, and how they grow with the job
 bench *arguments:
     tests/bench/run {{ arguments }}

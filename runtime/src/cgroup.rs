@@ -29,6 +29,7 @@ use serde::{Deserialize, Serialize};
 
 pub use controller::Controller;
 pub use layout::{Hierarchy, Layout, Unified, Version};
+pub use life::remove_empty;
 pub use path::GroupPath;
 pub use plan::{Group, Interface, Plan};
 pub use usage::{Meter, Usage};

@@ -14,7 +14,7 @@ mod ssh;
 pub(crate) mod testing;
 mod volumes;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
 use indexmap::IndexMap;
@@ -159,7 +159,7 @@ fn refuse_gpus(plan: &JobPlan) -> Result<()> {
             Kind::Unsupported,
             format!("GPUs are not given to the tasks of a job yet, and `{}` asks for some", role.name),
         )
-        .help("run it without with `--no-gpu`"))
+        .help("run the job without them with `--no-gpu`"))
     })
 }
 
@@ -186,9 +186,13 @@ fn mounted(plan: &JobPlan) -> impl Iterator<Item = &str> {
 fn machine_path(job: &Job<'_>, name: &str) -> Option<PathBuf> {
     use jobc_schema::plan::VolumeSource;
     let storage = job.plan.target.settings.oci.as_ref().and_then(|oci| oci.storage.get(name));
-    let path = match (storage, &job.plan.volumes.get(name)?.source) {
-        (Some(path), _) | (None, VolumeSource::Path { path }) => path,
-        _ => return None,
+    let ((Some(path), _) | (None, VolumeSource::Path { path })) =
+        (storage, &job.plan.volumes.get(name)?.source)
+    else {
+        return None;
     };
-    Some(job.submission.folder.join(Path::new(path.trim_start_matches("./"))))
+    Some(job.submission.folder.join(path.trim_start_matches("./")))
 }
+
+#[cfg(test)]
+mod tests;

@@ -159,7 +159,7 @@ impl Secrets {
 
 /// The names of the secrets that variables, files and volumes need.
 fn used(plan: &JobPlan) -> impl Iterator<Item = &str> {
-    let of_role = plan.roles.iter().flat_map(|role| {
+    plan.roles.iter().flat_map(|role| {
         let variables = role.env.values().filter_map(|value| match value {
             EnvPlan::Secret { secret } => Some(secret.as_str()),
             EnvPlan::Text(_) => None,
@@ -171,8 +171,7 @@ fn used(plan: &JobPlan) -> impl Iterator<Item = &str> {
         let mounts =
             role.mounts.iter().filter_map(|mount| plan.volumes.get(&mount.volume)?.secret.as_deref());
         variables.chain(files).chain(mounts)
-    });
-    of_role
+    })
 }
 
 fn read(name: &str, source: &SecretPlan, folder: &Path) -> Result<Secret> {

@@ -4,23 +4,35 @@ use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
 use serde_json::Value;
 
+use crate::editor;
 use crate::forms::ForbidNull;
 
 /// The published addresses of the schemas begin with this.
 const BASE: &str = "https://jobc.dev/schemas/";
 
 /// The three schemas with their file names, as pretty JSON with a final newline.
-pub fn schemas() -> [(&'static str, String); 3] {
+///
+/// `yaml` writes a value as a YAML document; the examples that editors show come from it.
+pub fn schemas(yaml: &dyn Fn(&Value) -> String) -> [(&'static str, String); 3] {
     [
-        ("job.v1.schema.json", render::<crate::Job>("job.v1.schema.json")),
-        ("targets.v1.schema.json", render::<crate::Targets>("targets.v1.schema.json")),
-        ("plan.v1.schema.json", render::<crate::Plan>("plan.v1.schema.json")),
+        ("job.v1.schema.json", written::<crate::Job>("job.v1.schema.json", yaml)),
+        ("targets.v1.schema.json", written::<crate::Targets>("targets.v1.schema.json", yaml)),
+        ("plan.v1.schema.json", render(schema_of::<crate::Plan>(), "plan.v1.schema.json")),
     ]
 }
 
-fn render<T: JsonSchema>(name: &str) -> String {
-    let settings = SchemaSettings::draft2020_12().with_transform(ForbidNull);
-    let mut schema: Schema = settings.into_generator().into_root_schema_for::<T>();
+/// The schema of a file that people write, with what their editors read.
+fn written<T: JsonSchema>(name: &str, yaml: &dyn Fn(&Value) -> String) -> String {
+    let mut schema = schema_of::<T>();
+    editor::annotate(&mut schema, yaml);
+    render(schema, name)
+}
+
+fn schema_of<T: JsonSchema>() -> Schema {
+    SchemaSettings::draft2020_12().with_transform(ForbidNull).into_generator().into_root_schema_for::<T>()
+}
+
+fn render(mut schema: Schema, name: &str) -> String {
     schema.insert("$id".to_owned(), Value::String(format!("{BASE}{name}")));
     let mut text = serde_json::to_string_pretty(schema.as_value()).expect("a schema is plain JSON");
     text.push('\n');

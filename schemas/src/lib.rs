@@ -5,6 +5,7 @@
 
 pub mod distributed;
 pub mod duration;
+mod editor;
 mod forms;
 pub mod generate;
 pub mod gpu;

@@ -301,8 +301,8 @@ def random_kills(jobs, times):
             run.communicate(timeout=SECONDS)
         except subprocess.TimeoutExpired:
             run.kill()
-            run.communicate()
-            yield f"run {number} hangs"
+            out, _ = run.communicate()
+            yield f"run {number} hangs: {jobs.record(name)}: {out}"
         deadline = time.monotonic() + SECONDS
         while named("supervise") and time.monotonic() < deadline:
             reap()

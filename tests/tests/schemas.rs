@@ -12,7 +12,9 @@ fn written() -> [(&'static str, Value); 2] {
 #[test]
 fn the_committed_schemas_are_those_of_the_types() {
     let committed = [JOB_SCHEMA, TARGETS_SCHEMA, PLAN_SCHEMA];
-    for ((name, text), committed) in jobc_schema::generate::schemas().iter().zip(committed) {
+    for ((name, text), committed) in
+        jobc_schema::generate::schemas(&jobc_compiler::emit::to_yaml).iter().zip(committed)
+    {
         assert!(text == committed, "{name} is stale: run `cargo run -p jobc-tests --bin schemas`");
     }
 }
@@ -48,16 +50,24 @@ fn properties(schema: &Value, look: &mut dyn FnMut(&str, &str, &Value)) {
     });
 }
 
+/// The example in the documentation of a key, as the value of that key.
+fn example(key: &str, property: &Value) -> Option<Value> {
+    let page = property["markdownDescription"].as_str()?;
+    let (_, text) = page.split_once("```yaml\n")?;
+    let document: Value = serde_yaml::from_str(text.strip_suffix("\n```")?).expect("the example is YAML");
+    document.get(key).cloned()
+}
+
 #[test]
-fn every_property_has_a_description_and_examples() {
+fn every_property_has_a_description_and_an_example() {
     for (name, schema) in written() {
         let mut bare = vec![];
         let mut count = 0;
-        properties(&schema, &mut |_, at, property| {
+        properties(&schema, &mut |key, at, property| {
             count += 1;
-            let described = property["description"].as_str().is_some_and(|text| text.len() > 3);
-            let shown = property["examples"].as_array().is_some_and(|examples| !examples.is_empty());
-            if !described || !shown {
+            let description = property["description"].as_str().filter(|text| text.len() > 3);
+            let page = property["markdownDescription"].as_str().unwrap_or_default();
+            if description.is_none_or(|text| !page.starts_with(text)) || example(key, property).is_none() {
                 bare.push(at.to_owned());
             }
         });
@@ -90,6 +100,13 @@ fn every_default_and_example_is_valid_where_it_stands() {
                 if let Err(error) = validator.validate(value) {
                     wrong.push(format!("{at}: {value}: {error}"));
                 }
+            }
+        });
+        properties(&schema, &mut |key, at, property| {
+            let validator = part(&schema, property.as_object().expect("a map"));
+            let shown = example(key, property).expect("an example");
+            if let Err(error) = validator.validate(&shown) {
+                wrong.push(format!("{at}: {shown}: {error}"));
             }
         });
         assert!(wrong.is_empty(), "{name}: {wrong:#?}");

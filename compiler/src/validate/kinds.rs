@@ -64,6 +64,8 @@ fn accepted<'a>(schema: &'a Schema, part: &'a Json) -> BTreeSet<&'a str> {
     let mut types: BTreeSet<&str> = match part.get("type") {
         Some(Json::String(only)) => BTreeSet::from([only.as_str()]),
         Some(Json::Array(several)) => several.iter().filter_map(Json::as_str).collect(),
+        // A word alone: it names no type, since editors would report the type and the word apart.
+        _ if part.get("const").is_some_and(Json::is_string) => BTreeSet::from(["string"]),
         _ => BTreeSet::new(),
     };
     types.extend(branches(part).flat_map(|branch| accepted(schema, branch)));
@@ -106,7 +108,10 @@ pub(super) fn expected(schema: &Schema, part: &Json) -> Vec<String> {
         return choices.iter().map(|choice| format!("`{choice}`")).collect();
     }
     if branches(part).next().is_some() {
-        branches(part).flat_map(|branch| expected(schema, branch)).for_each(add);
+        // A map comes first in the schema and last in a sentence: `a whole number or a map`.
+        let is_map = |branch: &&Json| accepted(schema, branch).contains("object");
+        let (maps, others): (Vec<&Json>, Vec<&Json>) = branches(part).partition(is_map);
+        others.into_iter().chain(maps).flat_map(|branch| expected(schema, branch)).for_each(add);
         return words;
     }
     let form = part.get("pattern").and_then(Json::as_str).and_then(forms::find);

@@ -157,7 +157,7 @@ impl Ledger {
         // Two jobs of one name in different state folders are two; so are two entries of one process.
         let rest = format!("{uid}-{id}-{}-{ticket:x}", std::process::id());
         let path = self.folder.join(format!("entered-{rest}"));
-        let locked = self.write(&path, &content)?;
+        let locked = write(&path, &content)?;
         let entry = Entry {
             id: content.id,
             uid,
@@ -214,7 +214,7 @@ impl Ledger {
         let uid = rustix::process::geteuid().as_raw();
         let name = format!("{CHOSEN}-{uid}-{}-{ticket:x}", std::process::id());
         // Its lock goes with the return, and its age is what counts.
-        self.write(&self.folder.join(name), &Content { id: String::new(), ticket, claim }).map(drop)
+        write(&self.folder.join(name), &Content { id: String::new(), ticket, claim }).map(drop)
     }
 
     /// The ports that were chosen within the last minute. Older choices of this user's are removed.
@@ -266,26 +266,6 @@ impl Ledger {
         names
     }
 
-    /// Writes a file, locked; it has its name when it is whole.
-    fn write(&self, path: &Path, content: &Content) -> Result<File> {
-        let failed = |error: std::io::Error| {
-            crate::job::folder::machine("write", path, &error)
-                .help("the folder must be one that everybody may write to")
-        };
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        let new = path.with_file_name(format!(".{name}"));
-        let write = || {
-            let mut file = OpenOptions::new().create_new(true).write(true).mode(0o644).open(&new)?;
-            rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)?;
-            file.write_all(&serde_json::to_vec(content)?)?;
-            // Others read it whatever our umask.
-            rustix::fs::fchmod(&file, Mode::from_raw_mode(0o644))?;
-            std::fs::rename(&new, path)?;
-            Ok(file)
-        };
-        write().map_err(failed)
-    }
-
     /// Takes the folder's lock.
     fn lock(&self) -> Result<OwnedFd> {
         let failed = |errno| Error::machine(format!("open `{}`", self.folder.display()), errno);
@@ -303,6 +283,26 @@ impl Ledger {
             }
         }
     }
+}
+
+/// Writes a file, locked; it has its name when it is whole.
+fn write(path: &Path, content: &Content) -> Result<File> {
+    let failed = |error: std::io::Error| {
+        crate::job::folder::machine("write", path, &error)
+            .help("the folder must be one that everybody may write to")
+    };
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let new = path.with_file_name(format!(".{name}"));
+    let write = || {
+        let mut file = OpenOptions::new().create_new(true).write(true).mode(0o644).open(&new)?;
+        rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+        file.write_all(&serde_json::to_vec(content)?)?;
+        // Others read it whatever our umask.
+        rustix::fs::fchmod(&file, Mode::from_raw_mode(0o644))?;
+        std::fs::rename(&new, path)?;
+        Ok(file)
+    };
+    write().map_err(failed)
 }
 
 /// Opens a file of the ledger, whoever made it: the file, its owner, its content.

@@ -79,17 +79,14 @@ pub fn choose(plan: &mut JobPlan, taken: impl Fn(u16) -> bool) -> Result<()> {
                     )
                     .help("write `network: job`, so that every task has an address of its own")
                 })?;
-            match &mut port.shared_base {
-                Some(base) => *base = u32::from(start),
-                None => {
-                    // The one number of a rendezvous, which the plan also keeps for itself.
-                    if let Some(distributed) =
-                        plan.distributed.as_mut().filter(|plan| plan.port == port.number)
-                    {
-                        distributed.port = start;
-                    }
-                    port.number = start;
+            if let Some(base) = &mut port.shared_base {
+                *base = u32::from(start);
+            } else {
+                // The one number of a rendezvous, which the plan also keeps for itself.
+                if let Some(distributed) = plan.distributed.as_mut().filter(|plan| plan.port == port.number) {
+                    distributed.port = start;
                 }
+                port.number = start;
             }
             let last = u32::from(start) + length;
             used.extend((u32::from(start)..last).filter_map(|number| u16::try_from(number).ok()));

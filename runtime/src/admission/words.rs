@@ -78,7 +78,7 @@ impl Measure {
 fn bytes(bytes: u64) -> String {
     const UNITS: [(&str, u32); 4] = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];
     for (unit, shift) in UNITS {
-        let tenths = u128::from(bytes) * 10 >> shift;
+        let tenths = (u128::from(bytes) * 10) >> shift;
         if tenths >= 10 {
             let whole = (u128::from(bytes) >> shift) << shift == u128::from(bytes);
             return match (whole, tenths % 10) {

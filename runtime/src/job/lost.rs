@@ -10,6 +10,7 @@ use super::folder::machine;
 use super::record::{End, JobState, Record, TaskState};
 use super::{Folder, JobId, Places, Time};
 use crate::admission::ledger::Ledger;
+use crate::cgroup::{Layout, remove_empty};
 use crate::container;
 use crate::error::Result;
 use crate::root::remove::remove;
@@ -82,6 +83,9 @@ fn settle_one(folder: &Folder, mut record: Record) -> Result<Option<Lost>> {
         record = now;
     }
     let mut left = remove_containers(folder);
+    if let Ok(layout) = Layout::detect() {
+        remove_empty(&layout, &folder.id.to_string());
+    }
     left.extend(crate::provision::release(folder).err().map(|error| error.to_string()));
     let pid = record.supervisor.map_or_else(|| "unknown".to_owned(), |process| process.pid.to_string());
     let explanation =

@@ -29,7 +29,7 @@ pub(super) fn fetch(url: &str, reference: Option<&str>, fetch: &mut Fetch<'_>, t
     let scheme = super::http::scheme(url)?;
     (fetch.told)(&format!("git+{}", super::http::shown(url)), 0);
     let git = |arguments: &[&str], fetch: &mut Fetch<'_>| run(arguments, url, scheme, fetch, to);
-    succeed(git(&["init", "--quiet", "--template=", "."], fetch)?)?;
+    succeed(&git(&["init", "--quiet", "--template=", "."], fetch)?)?;
     let shallow = git(
         &["fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--depth=1", "--", url, wanted],
         fetch,
@@ -70,12 +70,9 @@ fn run(arguments: &[&str], url: &str, scheme: &str, fetch: &mut Fetch<'_>, folde
         .env("SSH_ASKPASS", "/bin/false")
         .env("LC_ALL", "C");
     if let Some(secret) = fetch.secret {
-        let secret =
-            std::ffi::OsString::from(String::from_utf8(secret.to_vec()).map_err(|_| {
-                Error::new(Kind::Config, format!("the secret of `{}` is not text", fetch.name))
-            })?);
-        let text = secret.to_string_lossy();
-        let (user, password) = text.split_once(':').unwrap_or((TOKEN_USER, &text));
+        let secret = std::str::from_utf8(secret)
+            .map_err(|_| Error::new(Kind::Config, format!("the secret of `{}` is not text", fetch.name)))?;
+        let (user, password) = secret.split_once(':').unwrap_or((TOKEN_USER, secret));
         command
             .env("JOBC_GIT_USER", user)
             .env("JOBC_GIT_PASSWORD", password)
@@ -85,13 +82,12 @@ fn run(arguments: &[&str], url: &str, scheme: &str, fetch: &mut Fetch<'_>, folde
             .env("GIT_CONFIG_KEY_1", format!("credential.{}.helper", super::http::server(url)))
             .env("GIT_CONFIG_VALUE_1", HELPER);
     }
+    let shown = format!("git+{}", super::http::shown(url));
     let Fetch { stopped, told, .. } = fetch;
-    program::run(&mut command, b"", stopped, &mut || {
-        told(&format!("git+{}", super::http::shown(url)), size(folder))
-    })
+    program::run(&mut command, b"", stopped, &mut || told(&shown, size(folder)))
 }
 
-fn succeed(ended: Ended) -> Result<()> {
+fn succeed(ended: &Ended) -> Result<()> {
     if ended.status.success() {
         return Ok(());
     }

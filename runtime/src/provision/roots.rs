@@ -59,14 +59,10 @@ pub(super) fn of(
         let (base, image) = match choice {
             Some("host") => (Base::Shared(Root::of_machine(&bundle)?), None),
             Some(path) => {
-                let (files, image) = match seen.get(path) {
-                    Some(found) => found.clone(),
-                    None => {
-                        let found = look(job, path, seen.len())?;
-                        seen.insert(path.to_owned(), found.clone());
-                        found
-                    }
-                };
+                if !seen.contains_key(path) {
+                    seen.insert(path.to_owned(), look(job, path, seen.len())?);
+                }
+                let (files, image) = seen[path].clone();
                 (Base::Shared(Root::layered(files, &bundle)?), image)
             }
             None => (by_itself(job, role, &bundle)?, None),

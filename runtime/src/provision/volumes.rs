@@ -60,7 +60,8 @@ fn bring(source: &VolumeSource, fetch: &mut Fetch<'_>, place: &Path) -> Result<(
     let parent = place.parent().unwrap_or(place);
     std::fs::create_dir_all(parent).map_err(|error| machine("make the folder", parent, &error))?;
     let part = beside(place, "new");
-    remove(&part)?;
+    clear(&part)?;
+    clear(&beside(place, "packed"))?;
     let fetched = match source {
         VolumeSource::Git { url, reference } => git::fetch(url, reference.as_deref(), fetch, &part),
         VolumeSource::Https { url, unpack: false } => http::fetch(url, fetch, &part),
@@ -68,7 +69,7 @@ fn bring(source: &VolumeSource, fetch: &mut Fetch<'_>, place: &Path) -> Result<(
             let packed = beside(place, "packed");
             http::fetch(url, fetch, &packed)
                 .and_then(|()| archive::unpack_as_own(&packed, &part))
-                .and_then(|()| remove(&packed))
+                .and_then(|()| clear(&packed))
         }
         other => Err(unsupported(other, fetch.name)),
     };
@@ -77,8 +78,8 @@ fn bring(source: &VolumeSource, fetch: &mut Fetch<'_>, place: &Path) -> Result<(
     });
     if named.is_err() {
         // The first error is the one to tell.
-        let _ = remove(&part);
-        let _ = remove(&beside(place, "packed"));
+        let _ = clear(&part);
+        let _ = clear(&beside(place, "packed"));
     }
     named
 }
@@ -93,6 +94,16 @@ fn unsupported(source: &VolumeSource, name: &str) -> Error {
     Error::new(Kind::Unsupported, format!("{what} is not fetched to this machine")).help(format!(
         "mount it, and name the folder in targets.yaml: `oci: {{storage: {{{name}: /mnt/{name}}}}}`"
     ))
+}
+
+/// Removes a file, or a folder with all that is in it; that there is none is fine.
+fn clear(path: &Path) -> Result<()> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::IsADirectory => remove(path),
+        Err(error) => Err(machine("remove", path, &error)),
+        Ok(()) => Ok(()),
+    }
 }
 
 fn beside(place: &Path, what: &str) -> PathBuf {

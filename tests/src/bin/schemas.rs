@@ -2,7 +2,7 @@
 
 fn main() -> std::io::Result<()> {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../schemas/");
-    for (name, text) in jobc_schema::generate::schemas() {
+    for (name, text) in jobc_schema::generate::schemas(&jobc_compiler::emit::to_yaml) {
         std::fs::write(format!("{folder}{name}"), text)?;
     }
     Ok(())

@@ -4,8 +4,11 @@ use serde_json::json;
 use super::*;
 use crate::provision::testing;
 
-/// A plan of roles: name, instances, thousandths of a CPU for each, and what it needs.
-fn plan(roles: &[(&str, u32, u64, &[(&str, &str, u32)])]) -> JobPlan {
+/// A role's name, instances, thousandths of a CPU for each, and what it needs: role, state, and how many.
+type Role<'a> = (&'a str, u32, u64, &'a [(&'a str, &'a str, u32)]);
+
+/// A plan of these roles.
+fn plan(roles: &[Role<'_>]) -> JobPlan {
     let roles: Vec<_> = roles
         .iter()
         .map(|(name, instances, cpu, needs)| {
@@ -20,7 +23,7 @@ fn plan(roles: &[(&str, u32, u64, &[(&str, &str, u32)])]) -> JobPlan {
     testing::plan(&json!({"roles": roles}))
 }
 
-fn cpus(roles: &[(&str, u32, u64, &[(&str, &str, u32)])]) -> u64 {
+fn cpus(roles: &[Role<'_>]) -> u64 {
     let claim = of(&plan(roles));
     assert_eq!(claim.memory_bytes, claim.cpu_millis * 1000);
     claim.cpu_millis
@@ -58,11 +61,11 @@ fn a_diamond_is_as_wide_as_its_middle() {
 #[test]
 fn who_follows_one_that_only_started_still_follows_what_was_before() {
     // `c` begins after `b` began, and that was after `a` had ended.
-    let roles: &[(&str, u32, u64, &[(&str, &str, u32)])] =
+    let roles: &[Role<'_>] =
         &[("a", 1, 10, &[]), ("b", 1, 1, &[("a", "succeeded", 1)]), ("c", 1, 9, &[("b", "started", 1)])];
     assert_eq!(cpus(roles), 10);
     // A server that outlives everybody counts beside all of them.
-    let roles: &[(&str, u32, u64, &[(&str, &str, u32)])] = &[
+    let roles: &[Role<'_>] = &[
         ("server", 1, 3, &[]),
         ("a", 1, 10, &[("server", "ready", 1)]),
         ("b", 1, 8, &[("a", "succeeded", 1)]),
@@ -115,8 +118,8 @@ fn a_thousand_roles_take_no_time() {
     let claim = of(&plan);
     assert!(begun.elapsed().as_secs() < 20, "{:?}", begun.elapsed());
     // Ten rows of a hundred each: the heaviest of each row.
-    let expected: u64 = (0..10)
-        .map(|row| (0..100).map(|step| 1 + ((row + step * 10) as u64 * 7919) % 100).max().unwrap_or(0))
+    let expected: u64 = (0..10_u64)
+        .map(|row| (0..100_u64).map(|step| 1 + ((row + step * 10) * 7919) % 100).max().unwrap_or(0))
         .sum();
     assert_eq!(claim.cpu_millis, expected);
 }

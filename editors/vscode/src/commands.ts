@@ -1,0 +1,70 @@
+// The commands, each bound to the part that carries it out.
+
+import * as vscode from "vscode";
+
+import type { Beside } from "./beside";
+import type { Explain } from "./explain";
+import { isOurs } from "./language";
+import type { Tasks } from "./tasks";
+
+/** The parts that commands are about. */
+export interface Parts {
+    beside: Beside;
+    explain: Explain;
+    tasks: Tasks;
+    output: vscode.LogOutputChannel;
+    lookAgain(): Promise<void>;
+}
+
+export function registerCommands({ beside, explain, tasks, output, lookAgain }: Parts): vscode.Disposable {
+    /** A command about a job: the one that a code lens or a menu names, else the one in the editor. */
+    const aboutJob = (name: string, act: (job: vscode.TextDocument) => Promise<void>): vscode.Disposable =>
+        vscode.commands.registerCommand(name, async (given?: unknown) => {
+            const job = await jobOf(given);
+            if (job === undefined) {
+                void vscode.window.showErrorMessage("jobc: open a job file first");
+            } else {
+                await act(job);
+            }
+        });
+
+    return vscode.Disposable.from(
+        aboutJob("jobc.build", (job) => tasks.run("build", job)),
+        aboutJob("jobc.check", (job) => tasks.run("check", job)),
+        aboutJob("jobc.run", (job) => tasks.run("run", job)),
+        aboutJob("jobc.showPlan", (job) => beside.open("plan", job)),
+        aboutJob("jobc.showKubernetes", (job) => beside.open("kubernetes", job)),
+        vscode.commands.registerCommand("jobc.explain", (given?: unknown) => explain.open(given)),
+        vscode.commands.registerCommand("jobc.newJob", newJob),
+        vscode.commands.registerCommand("jobc.restart", lookAgain),
+        vscode.commands.registerCommand("jobc.showOutput", () => output.show()),
+    );
+}
+
+async function jobOf(given: unknown): Promise<vscode.TextDocument | undefined> {
+    const uri = typeof given === "string" ? vscode.Uri.parse(given, true) : given;
+    if (uri instanceof vscode.Uri) {
+        return await vscode.workspace.openTextDocument(uri);
+    }
+    const document = vscode.window.activeTextEditor?.document;
+    return document !== undefined && isOurs(document) ? document : undefined;
+}
+
+/** An empty job.yaml in the first folder of the workspace, or one without a file where there is no folder or it is taken. */
+async function newJob(): Promise<void> {
+    const folder = vscode.workspace.workspaceFolders?.[0];
+    const uri = folder && vscode.Uri.joinPath(folder.uri, "job.yaml");
+    const taken = uri === undefined || (await exists(uri));
+    const document = taken
+        ? await vscode.workspace.openTextDocument({ language: "jobc", content: "" })
+        : await vscode.workspace.openTextDocument(uri.with({ scheme: "untitled" }));
+    await vscode.window.showTextDocument(document);
+    await vscode.commands.executeCommand("editor.action.triggerSuggest");
+}
+
+async function exists(uri: vscode.Uri): Promise<boolean> {
+    return await vscode.workspace.fs.stat(uri).then(
+        () => true,
+        () => false,
+    );
+}

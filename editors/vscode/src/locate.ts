@@ -1,0 +1,57 @@
+// Finds the `jobc` program and looks whether it can serve an editor.
+
+import { execFile } from "node:child_process";
+import { homedir } from "node:os";
+import { join } from "node:path";
+
+/** What became of the search: a program that serves, or a sentence for the user. */
+export type Found = { program: string } | { problem: string };
+
+/** How long the program may take to answer. A first start from a slow disk is meant, not a hang. */
+const PATIENCE = 20_000;
+
+/** Where to look, first to last: the setting alone if there is one, else beside the extension, else on `PATH`. */
+export function candidates(setting: string, extension: string, platform: NodeJS.Platform = process.platform): string[] {
+    const name = platform === "win32" ? "jobc.exe" : "jobc";
+    const chosen = setting.trim();
+    if (chosen !== "") {
+        return [chosen.replace(/^~(?=$|[/\\])/, homedir())];
+    }
+    return [join(extension, "bin", name), name];
+}
+
+/** The first candidate that is there and knows `jobc lsp`, with the reason against each where there is none. */
+export async function locate(setting: string, extension: string): Promise<Found> {
+    const problems: string[] = [];
+    for (const program of candidates(setting, extension)) {
+        const problem = await probe(program);
+        if (problem === undefined) {
+            return { program };
+        }
+        problems.push(problem);
+    }
+    // A program that is there but does not serve says more than one that is not there.
+    const telling = problems.find((problem) => !problem.startsWith(ABSENT)) ?? problems.at(-1) ?? ABSENT;
+    return { problem: setting.trim() === "" && telling.startsWith(ABSENT) ? `${ABSENT}: it is not on PATH` : telling };
+}
+
+const ABSENT = "the program `jobc` was not found";
+
+/** What is wrong with a program; undefined where `PROGRAM lsp --help` succeeds, which starts no server. */
+async function probe(program: string): Promise<string | undefined> {
+    return await new Promise((resolve) => {
+        execFile(program, ["lsp", "--help"], { timeout: PATIENCE }, (error) => {
+            if (error === null) {
+                resolve(undefined);
+            } else if (error.code === "ENOENT") {
+                resolve(`${ABSENT}: there is no \`${program}\``);
+            } else if (error.code === "EACCES") {
+                resolve(`\`${program}\` cannot be executed: permission denied`);
+            } else if (typeof error.code === "number") {
+                resolve(`\`${program}\` is too old for this extension: it has no command \`lsp\``);
+            } else {
+                resolve(`\`${program}\` cannot be started: ${error.message}`);
+            }
+        });
+    });
+}

@@ -1,0 +1,23 @@
+// What `jobc lsp` answers besides the protocol; docs/lsp.md is the contract.
+
+/** A request by its method's name, with the types of its parameters and of its answer. */
+export interface Request<P, R> {
+    method: string;
+    /** Never there: it ties the two types to the method. */
+    types?: (parameters: P) => R;
+}
+
+/** The plan of an open job file, as `jobc plan` prints it. */
+export const PLAN: Request<{ uri: string; target?: string }, Shown> = { method: "jobc/plan" };
+
+/** What a backend writes for an open job file, all files in one text. */
+export const ARTIFACT: Request<{ uri: string; backend: string; target?: string }, Shown> = { method: "jobc/artifact" };
+
+/** The page of a diagnostic code, as `jobc explain` prints it. */
+export const EXPLAIN: Request<{ code: string }, { code: string; title: string; markdown: string }> = { method: "jobc/explain" };
+
+/** A text to show. */
+export interface Shown {
+    text: string;
+    languageId: string;
+}

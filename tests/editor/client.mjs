@@ -1,0 +1,107 @@
+// A scripted editor: starts a language server over standard input and output and keeps what it publishes.
+
+import { spawn } from "node:child_process";
+import { pathToFileURL } from "node:url";
+
+import { until } from "./check.mjs";
+
+/** What this editor says that it can do: everything a check asks for, as VS Code would. */
+const CAPABILITIES = {
+    general: { positionEncodings: ["utf-16"] },
+    textDocument: {
+        publishDiagnostics: { relatedInformation: true, codeDescriptionSupport: true, dataSupport: true, versionSupport: true },
+        codeAction: {
+            codeActionLiteralSupport: { codeActionKind: { valueSet: ["quickfix", "source.fixAll"] } },
+            isPreferredSupport: true,
+            dataSupport: true,
+            resolveSupport: { properties: ["edit"] },
+        },
+        completion: {
+            completionItem: { snippetSupport: true, documentationFormat: ["markdown"], insertReplaceSupport: true },
+            contextSupport: true,
+        },
+        documentSymbol: { hierarchicalDocumentSymbolSupport: true },
+        hover: { contentFormat: ["markdown"] },
+        rename: { prepareSupport: true },
+    },
+    workspace: { configuration: true, workspaceEdit: { documentChanges: true } },
+};
+
+export class Client {
+    diagnostics = new Map();
+    versions = new Map();
+    log = "";
+
+    /** Starts a server and shakes hands. `rpc` is the module vscode-jsonrpc; `answers` are the requests that it may ask us. */
+    static async start(rpc, command, words, { root, options, answers = {} } = {}) {
+        const child = spawn(command, words, { stdio: "pipe" });
+        const client = new Client();
+        client.child = child;
+        client.exit = new Promise((resolve) => child.once("exit", (code, signal) => resolve(code ?? signal)));
+        child.stderr.on("data", (chunk) => (client.log += chunk));
+        const connection = rpc.createMessageConnection(new rpc.StreamMessageReader(child.stdout), new rpc.StreamMessageWriter(child.stdin));
+        client.connection = connection;
+        connection.onNotification("textDocument/publishDiagnostics", ({ uri, diagnostics, version }) => {
+            client.diagnostics.set(uri, diagnostics);
+            client.versions.set(uri, version);
+        });
+        for (const [method, answer] of Object.entries(answers)) {
+            connection.onRequest(method, answer);
+        }
+        connection.onRequest("client/registerCapability", () => null);
+        connection.onRequest("workspace/configuration", ({ items }) => items.map(() => null));
+        connection.listen();
+        const rootUri = root ? pathToFileURL(root).href : null;
+        client.server = await connection.sendRequest("initialize", {
+            processId: process.pid,
+            rootUri,
+            workspaceFolders: rootUri && [{ uri: rootUri, name: "root" }],
+            capabilities: CAPABILITIES,
+            initializationOptions: options,
+        });
+        await connection.sendNotification("initialized", {});
+        return client;
+    }
+
+    ask(method, parameters) {
+        return this.connection.sendRequest(method, parameters);
+    }
+
+    tell(method, parameters) {
+        return this.connection.sendNotification(method, parameters);
+    }
+
+    /** Opens a text under a path that need not exist, and gives its URI. */
+    async open(path, text, languageId = path.endsWith(".json") ? "json" : "yaml") {
+        const uri = pathToFileURL(path).href;
+        this.diagnostics.delete(uri);
+        await this.tell("textDocument/didOpen", { textDocument: { uri, languageId, version: 1, text } });
+        return uri;
+    }
+
+    /** Replaces the whole text. */
+    async change(uri, version, text) {
+        await this.tell("textDocument/didChange", { textDocument: { uri, version }, contentChanges: [{ text }] });
+    }
+
+    /** The findings of a document, once there are any for this version (any version where none is named). */
+    async findings(uri, version) {
+        const what = () => `the server publishes nothing about ${uri}${version ? ` in version ${version}` : ""}\n${this.log.slice(-2000)}`;
+        await until(what, () => this.diagnostics.has(uri) && (version === undefined || this.versions.get(uri) === version));
+        return this.diagnostics.get(uri);
+    }
+
+    /** Asks about a place; lines and characters count from 0. */
+    at(method, uri, line, character, more = {}) {
+        return this.ask(method, { textDocument: { uri }, position: { line, character }, ...more });
+    }
+
+    /** Ends the session as the protocol wants it and gives the exit code. */
+    async stop() {
+        await this.ask("shutdown");
+        await this.tell("exit");
+        const code = await this.exit;
+        this.connection.dispose();
+        return code;
+    }
+}

@@ -1,0 +1,74 @@
+// Neovim with the configuration of docs/editors.md, without a screen: findings arrive, completion and hover answer, a
+// repair is made; a Kubernetes manifest is left alone.
+
+import { spawnSync } from "node:child_process";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+
+import { Check, JOBC, scratch } from "./check.mjs";
+import { compilerFindings } from "./compiler.mjs";
+import { MISTAKE, recipe, surroundings } from "./recipe.mjs";
+
+const check = new Check("neovim");
+const jobc = check.program(JOBC);
+const nvim = check.program("nvim");
+const place = scratch("neovim");
+const folder = join(place, "work");
+mkdirSync(folder);
+const job = join(folder, "job.yaml");
+writeFileSync(job, MISTAKE);
+writeFileSync(join(folder, "pod.yaml"), "apiVersion: v1\nkind: Pod\n");
+writeFileSync(join(place, "init.lua"), recipe("neovim.mjs"));
+
+/** What a person would do, in Lua; its answers are written as JSON. */
+const SCRIPT = `
+local out = {}
+local function request(method, line, character)
+  local params = { textDocument = vim.lsp.util.make_text_document_params(), position = { line = line, character = character } }
+  local answers = vim.lsp.buf_request_sync(0, method, params, 20000) or {}
+  for _, answer in pairs(answers) do return answer.result or answer.error end
+end
+vim.cmd("edit job.yaml")
+vim.wait(20000, function() return #vim.diagnostic.get(0) > 0 end, 50)
+out.findings = vim.tbl_map(function(d) return { code = d.code, message = d.message, line = d.lnum, column = d.col } end, vim.diagnostic.get(0))
+out.needs = request("textDocument/completion", 6, 12)
+out.hover = request("textDocument/hover", 7, 6)
+vim.fn.cursor(6, 6)
+local range = { start = { line = 5, character = 4 }, ["end"] = { line = 5, character = 12 } }
+local actions = vim.lsp.buf_request_sync(0, "textDocument/codeAction", {
+  textDocument = vim.lsp.util.make_text_document_params(), range = range,
+  context = { diagnostics = vim.lsp.diagnostic.get_line_diagnostics() },
+}, 20000)
+for _, answer in pairs(actions or {}) do
+  out.actions = vim.tbl_map(function(a) return a.title end, answer.result or {})
+  for _, action in ipairs(answer.result or {}) do
+    if action.edit and action.title == "write \`instances\`" then vim.lsp.util.apply_workspace_edit(action.edit, "utf-16") end
+  end
+end
+vim.cmd("write")
+vim.wait(20000, function() return #vim.diagnostic.get(0) ~= #out.findings end, 50)
+out.left = vim.tbl_map(function(d) return d.code end, vim.diagnostic.get(0))
+vim.cmd("edit pod.yaml")
+out.manifest = #vim.lsp.buf_get_clients(0)
+vim.fn.writefile({ vim.fn.json_encode(out) }, "out.json")
+vim.cmd("quitall!")
+`;
+writeFileSync(join(place, "script.lua"), SCRIPT);
+
+const words = ["--headless", "--clean", "-u", join(place, "init.lua"), "-c", `luafile ${join(place, "script.lua")}`];
+const { status, stdout, stderr } = spawnSync(nvim, words, { cwd: folder, env: surroundings(place, jobc), encoding: "utf8", timeout: 120_000 });
+check.equal(status, 0, `Neovim ends with ${stdout}${stderr}`);
+const out = JSON.parse(readFileSync(join(folder, "out.json"), "utf8"));
+
+writeFileSync(job, MISTAKE);
+const wanted = compilerFindings(jobc, job).map(({ code, message, start }) => ({ code, message, line: start.line - 1, column: start.column - 1 }));
+const byCode = (a, b) => (a.code + a.line < b.code + b.line ? -1 : 1);
+const shape = ({ code, message, line, column }) => ({ code, message: message.split("\n")[0], line, column });
+check.equal(out.findings.map(shape).sort(byCode), wanted.map(shape).sort(byCode), "findings");
+const labels = (out.needs?.items ?? out.needs ?? []).map(({ label }) => label);
+check.expect(labels.includes("prepare"), `offered in \`needs\`: ${labels}`);
+check.expect(JSON.stringify(out.hover ?? "").length > 40, `the hover of \`run\`: ${JSON.stringify(out.hover)}`);
+check.expect(out.actions?.includes("write `instances`"), `repairs: ${out.actions}`);
+check.equal(out.left.includes("J0101"), false, "the finding that was repaired is still there");
+check.equal(out.manifest, 0, "servers attached to a Kubernetes manifest");
+check.end();

@@ -1,0 +1,142 @@
+// yaml-language-server with our schemas, as editors without an extension of ours have it: what it reports, jobc reports at
+// the same line; what a schema can see, both see; completion and hover are there.
+
+import { existsSync, readFileSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+
+import { Check, files, JOBC, REPOSITORY, shown } from "./check.mjs";
+import { Client } from "./client.mjs";
+import { compilerFindings } from "./compiler.mjs";
+
+const check = new Check("schema");
+const jobc = check.program(JOBC);
+const rpc = await check.module("vscode-jsonrpc/node");
+const server = join(REPOSITORY, "tests", "editor", "node_modules", "yaml-language-server", "bin", "yaml-language-server");
+if (!existsSync(server)) {
+    check.skip("the package `yaml-language-server` is not installed; `tests/editor/install` installs it");
+}
+
+const schema = (kind) => pathToFileURL(join(REPOSITORY, "schemas", `${kind}.v1.schema.json`)).href;
+const isTargets = (path) => basename(path) === "targets.yaml";
+
+const SETTINGS = { validate: true, hover: true, completion: true, schemaStore: { enable: false }, kubernetesCRDStore: { enable: false } };
+const client = await Client.start(rpc, process.execPath, [server, "--stdio"], {
+    root: REPOSITORY,
+    answers: {
+        "custom/schema/request": (uri) => schema(isTargets(uri) ? "targets" : "job"),
+        "workspace/configuration": ({ items }) => items.map(({ section }) => (section === "yaml" ? SETTINGS : {})),
+    },
+});
+await client.tell("yaml/registerCustomSchemaRequest");
+
+/** Whether a document is one that the schema is not for: another program's format. */
+const isOpenPai = (text) => /^(taskRoles|protocolVersion|jobName)\s*:/m.test(text);
+
+const documents = [];
+for (const root of ["examples", "tests/errors"]) {
+    for (const path of files(join(REPOSITORY, root), (path) => /\.ya?ml$/.test(path) && !path.includes("/out/"))) {
+        const text = readFileSync(path, "utf8");
+        const wanted = root === "tests/errors" || ["job.yaml", "targets.yaml"].includes(basename(path));
+        if (wanted && !isOpenPai(text)) {
+            documents.push({ path, text, uri: await client.open(path, text) });
+        }
+    }
+}
+
+/** What the compiler finds about the text itself, before the schema counts: there two parsers recover each in its own way. */
+const OF_THE_TEXT = /^J00/;
+/** Findings about one key each, for which the schema has a rule. */
+const OF_THE_SCHEMA = /^J01(0[1-9]|1[0-2])$/;
+/** One finding of ours that stands for all that a schema would say about a file: it is a Kubernetes manifest. */
+const FOR_THE_WHOLE = /^J0122$/;
+
+let agreed = 0;
+for (const { path, uri } of documents) {
+    const reported = (await client.findings(uri)).map(({ range, message }) => ({ line: range.start.line + 1, message: message.split("\n")[0] }));
+    const name = shown(path);
+    const found = compilerFindings(jobc, isTargets(path) ? jobBeside(path) : path);
+    const here = found.filter(({ file }) => file !== undefined && basename(file) === basename(path));
+    if (here.some(({ code }) => OF_THE_TEXT.test(code) || FOR_THE_WHOLE.test(code))) {
+        continue;
+    }
+    const lines = new Set(here.flatMap(({ start, labels }) => [start, ...labels.map((label) => label.start)]).map((start) => start?.line));
+    for (const { line, message } of reported) {
+        agreed += check.expect(lines.has(line), `${name}:${line}: jobc does not report what the schema reports: ${message}`);
+    }
+    for (const { code, start, message } of here.filter(({ code }) => OF_THE_SCHEMA.test(code))) {
+        const seen = reported.some(({ line }) => line === start.line);
+        check.expect(seen, `${name}:${start.line}: the schema does not see ${code}: ${message}`);
+    }
+    if (here.length === 0) {
+        check.equal(reported, [], `${name} has no mistake`);
+    }
+}
+check.note(`${documents.length} files, ${agreed} reports agreed on`);
+check.expect(agreed > 25, `the schema reported only ${agreed} things in all cases: is it in use?`);
+
+/** A job that uses a targets file. */
+function jobBeside(targets) {
+    const folder = dirname(targets);
+    return ["job.yaml", "job.json"].map((name) => join(folder, name)).find(existsSync);
+}
+
+/** Opens a text with its cursor at `|` and gives the place. */
+let opened = 0;
+async function cursor(text, kind) {
+    const offset = text.indexOf("|");
+    const before = text.slice(0, offset).split("\n");
+    const folder = join(REPOSITORY, "target", "editor", `${(opened += 1)}`);
+    const uri = await client.open(join(folder, kind === "targets" ? "targets.yaml" : "job.yaml"), text.replace("|", ""));
+    return [uri, before.length - 1, before.at(-1).length];
+}
+
+const JOB = "version: 1\nname: demo\nimage: python:3.12-slim\n";
+const COMPLETIONS = [
+    ["|", ["version", "name", "roles", "distributed", "matrix"]],
+    [`${JOB}roles:\n  train:\n    |`, ["run", "resources", "needs", "instances", "retry"]],
+    [`${JOB}roles:\n  train:\n    resources:\n      |`, ["cpu", "memory", "shm", "gpu", "ports"]],
+    [`${JOB}roles:\n  train:\n    resources:\n      gpu:\n        |`, ["count", "model", "share"]],
+    [`${JOB}network: |`, ["auto", "host", "job", "none"]],
+    [`${JOB}distributed:\n  framework: |`, ["torchrun", "mpi", "horovod", "deepspeed", "jax"]],
+    ["version: 1\ntargets:\n  lab:\n    |", ["backends", "kubernetes", "openpai"], "targets"],
+    ["version: 1\ntargets:\n  lab:\n    kubernetes:\n      kind: |", ["jobset", "volcano", "pytorchjob"], "targets"],
+];
+for (const [text, wanted, kind = "job"] of COMPLETIONS) {
+    const [uri, line, character] = await cursor(text, kind);
+    const { items } = await client.at("textDocument/completion", uri, line, character);
+    const labels = items.map(({ label }) => label);
+    const missing = wanted.filter((label) => !labels.includes(label));
+    check.equal(missing, [], `not offered in ${JSON.stringify(text)}, where ${labels.length} are`);
+    check.equal(labels.filter((label, i) => labels.indexOf(label) !== i), [], `offered twice in ${JSON.stringify(text)}`);
+    const bare = items.filter(({ label, documentation }) => wanted.includes(label) && !documentation);
+    check.equal(bare.map(({ label }) => label), [], `offered without documentation in ${JSON.stringify(text)}`);
+}
+
+/** Every name of a field in a schema. */
+function fieldsOf(value, into = new Set()) {
+    if (value !== null && typeof value === "object") {
+        Object.keys(value.properties ?? {}).forEach((name) => into.add(name));
+        Object.values(value).forEach((inner) => fieldsOf(inner, into));
+    }
+    return into;
+}
+
+let hovers = 0;
+for (const { path, text, uri } of documents.filter(({ path }) => shown(path).startsWith("examples/"))) {
+    const fields = fieldsOf(JSON.parse(readFileSync(fileURLToPath(schema(isTargets(path) ? "targets" : "job")))));
+    for (const [line, written] of text.split("\n").entries()) {
+        const [, indent, key] = /^(\s*)([a-z_]+):/.exec(written) ?? [];
+        // At the first two levels all keys are fields but the names that the user gives, which no schema knows.
+        if (key !== undefined && indent.length !== 2 && fields.has(key)) {
+            const answer = await client.at("textDocument/hover", uri, line, indent.length + 1);
+            hovers += 1;
+            check.expect(answer?.contents?.value?.length > 20, `${shown(path)}:${line + 1}: no hover for \`${key}\`: ${JSON.stringify(answer)}`);
+        }
+    }
+}
+check.note(`${hovers} hovers`);
+check.expect(hovers > 100, `only ${hovers} fields were found in the examples`);
+
+await client.stop();
+check.end();

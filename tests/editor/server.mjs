@@ -1,0 +1,190 @@
+// `jobc lsp` as a process, with a scripted editor: its findings are those of `jobc check`, its repairs repair, what it says
+// about places is right, and its texts are those that the command line prints.
+
+import { readFileSync } from "node:fs";
+import { basename, join } from "node:path";
+
+import { Check, files, JOBC, REPOSITORY, shown } from "./check.mjs";
+import { Client } from "./client.mjs";
+import { compilerFindings, positions, printed } from "./compiler.mjs";
+
+const check = new Check("server");
+const jobc = check.program(JOBC);
+const rpc = await check.module("vscode-jsonrpc/node");
+const client = await Client.start(rpc, jobc, ["lsp"], { root: REPOSITORY });
+
+// --- findings and repairs
+
+const isJob = (path) => /\.(yaml|json)$/.test(path) && basename(path) !== "targets.yaml" && !path.includes("/out/");
+const cases = [
+    ...files(join(REPOSITORY, "examples"), (path) => /\/job\.(yaml|json)$/.test(path) && isJob(path)),
+    ...files(join(REPOSITORY, "tests", "errors"), isJob),
+];
+
+/** A finding as both sides tell it. */
+const told = ({ code, message, range }) => ({ code, message, range });
+const order = (a, b) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1);
+
+let compared = 0;
+let repaired = 0;
+for (const path of cases) {
+    const name = shown(path);
+    const bytes = readFileSync(path);
+    const at = positions(bytes);
+    // A text that is no UTF-8 cannot be in an editor.
+    if (Buffer.compare(Buffer.from(bytes.toString("utf8")), bytes) !== 0) {
+        continue;
+    }
+    const wanted = compilerFindings(jobc, path)
+        .filter(({ file }) => file === undefined || basename(file) === basename(path))
+        .map(({ code, message, start, end }) => ({ code, message, range: start && { start: at(start), end: at(end) } }));
+    const uri = await client.open(path, bytes.toString("utf8"));
+    const found = await client.findings(uri);
+    compared += found.length;
+    check.equal(found.map(told).sort(order), wanted.map(told).sort(order), `${name}: the server's findings are not the compiler's`);
+    repaired += await tryRepairs(name, uri, bytes.toString("utf8"), found);
+    await client.tell("textDocument/didClose", { textDocument: { uri } });
+}
+check.note(`${cases.length} files, ${compared} findings, ${repaired} repairs tried`);
+check.expect(repaired > 50, `only ${repaired} repairs were offered`);
+
+/** Carries out each quick fix of a file alone; the finding must be gone then. */
+async function tryRepairs(name, uri, text, found) {
+    let version = 1;
+    let tried = 0;
+    for (const diagnostic of found) {
+        const context = { diagnostics: [diagnostic], only: ["quickfix"] };
+        const actions = (await client.ask("textDocument/codeAction", { textDocument: { uri }, range: diagnostic.range, context })) ?? [];
+        for (const action of actions.filter(({ diagnostics }) => diagnostics?.some(({ code }) => code === diagnostic.code))) {
+            const edit = action.edit ?? (await client.ask("codeAction/resolve", action)).edit;
+            const edits = editsOf(edit).filter((one) => one.uri === uri);
+            await client.change(uri, (version += 1), apply(text, edits.flatMap(({ edits }) => edits)));
+            const left = await client.findings(uri, version);
+            const same = left.filter(({ code, message }) => code === diagnostic.code && message === diagnostic.message);
+            const before = found.filter(({ code, message }) => code === diagnostic.code && message === diagnostic.message);
+            check.expect(same.length < before.length, `${name}: \`${action.title}\` leaves ${diagnostic.code}: ${diagnostic.message}`);
+            tried += 1;
+            await client.change(uri, (version += 1), text);
+            await client.findings(uri, version);
+        }
+    }
+    return tried;
+}
+
+/** The edits of a workspace edit, in either of its forms. */
+function editsOf({ changes, documentChanges } = {}) {
+    const plain = Object.entries(changes ?? {}).map(([uri, edits]) => ({ uri, edits }));
+    return [...plain, ...(documentChanges ?? []).map(({ textDocument, edits }) => ({ uri: textDocument.uri, edits }))];
+}
+
+/** A text with edits carried out, last first. */
+function apply(text, edits) {
+    const lines = text.split("\n");
+    const offset = ({ line, character }) => lines.slice(0, line).reduce((sum, one) => sum + one.length + 1, 0) + character;
+    return [...edits]
+        .sort((a, b) => offset(b.range.start) - offset(a.range.start))
+        .reduce((whole, { range, newText }) => whole.slice(0, offset(range.start)) + newText + whole.slice(offset(range.end)), text);
+}
+
+// --- names and places
+
+const JOB = `version: 1
+name: demo
+image: python:3.12-slim
+params: {rate: 0.1}
+data: {corpus: {source: "pvc:corpus", mount: /data}}
+roles:
+  prepare:
+    run: echo \${{ params.rate }} \${{ data.corpus.mount }}
+  train:
+    needs: [prepare]
+    instances: 2
+    resources: {cpu: 4, memory: 16GiB, gpu: 2}
+    run: train
+`;
+const folder = join(REPOSITORY, "target", "editor");
+const uri = await client.open(join(folder, "names", "job.yaml"), JOB);
+check.equal((await client.findings(uri)).filter(({ severity }) => severity === 1), [], "the sample job");
+
+/** The place of a text in the sample job; \`by\` goes on from its beginning. */
+function place(text, by = 0) {
+    const lines = JOB.split("\n");
+    const line = lines.findIndex((line) => line.includes(text));
+    return [line, lines[line].indexOf(text) + by];
+}
+const spans = (locations) => [locations].flat().map(({ range, targetSelectionRange }) => (targetSelectionRange ?? range).start.line);
+
+const hover = await client.at("textDocument/hover", uri, ...place("16GiB", 1));
+check.expect(/17179869184/.test(JSON.stringify(hover)), `the hover of 16GiB has no bytes: ${JSON.stringify(hover)}`);
+check.equal(spans(await client.at("textDocument/definition", uri, ...place("params.rate", 8))), [3], "the definition of params.rate");
+check.equal(spans(await client.at("textDocument/definition", uri, ...place("[prepare]", 2))), [6], "the definition of a role in `needs`");
+const references = await client.at("textDocument/references", uri, ...place("  prepare:", 3), { context: { includeDeclaration: true } });
+check.equal(spans(references).sort(), [6, 9], "references to the role");
+
+const renamed = await client.at("textDocument/rename", uri, ...place("corpus:", 1), { newName: "texts" });
+const after = apply(JOB, editsOf(renamed).flatMap(({ edits }) => edits));
+check.expect(/texts: \{source: "pvc:corpus"/.test(after) && /data\.texts\.mount/.test(after) && !/data\.corpus/.test(after), `the rename gives ${after}`);
+
+const symbols = await client.ask("textDocument/documentSymbol", { textDocument: { uri } });
+check.expect(/"prepare"/.test(JSON.stringify(symbols)) && /"train"/.test(JSON.stringify(symbols)), "the roles are no symbols");
+const folds = await client.ask("textDocument/foldingRange", { textDocument: { uri } });
+check.expect(folds.some(({ startLine }) => startLine === place("roles:")[0]), "`roles` does not fold");
+const whole = { start: { line: 0, character: 0 }, end: { line: 99, character: 0 } };
+const hints = await client.ask("textDocument/inlayHint", { textDocument: { uri }, range: whole });
+check.expect(/4 GPUs/.test(JSON.stringify(hints)) && /32/.test(JSON.stringify(hints)), `the hints do not say what train takes in all: ${JSON.stringify(hints)}`);
+const lenses = await client.ask("textDocument/codeLens", { textDocument: { uri } });
+check.equal([...new Set(lenses.map(({ command }) => command?.command))].sort(), ["jobc.build", "jobc.run", "jobc.showPlan"], "code lenses");
+check.expect(lenses.every(({ command }) => command.arguments?.[0] === uri), "a lens does not name its file");
+const untidy = JOB.replace("    run: train\n", "    run: train   # last  \n\n\n");
+await client.change(uri, 2, untidy);
+await client.findings(uri, 2);
+const formatted = apply(untidy, (await client.ask("textDocument/formatting", { textDocument: { uri }, options: { tabSize: 2, insertSpaces: true } })) ?? []);
+check.equal(formatted, JOB.replace("run: train\n", "run: train   # last\n"), "formatting");
+
+// --- completion, while half a line is typed
+
+const COMPLETIONS = [
+    ["    needs: [|]\n", ["prepare"]],
+    ["    needs: [pre|\n", ["prepare"]],
+    ["    run: echo ${{ | }}\n", ["params", "data"]],
+    ["    run: echo ${{ params.|\n", ["rate"]],
+    ["    run: echo ${{ data.| }}\n", ["corpus"]],
+    ["    resources: {gpu: {share: {profile: |}}}\n", ["1g.10gb"]],
+    ["    |\n", ["instances", "needs", "resources"]],
+];
+for (const [i, [added, wanted]] of COMPLETIONS.entries()) {
+    const text = JOB.replace(/  train:\n[^]*/, `  train:\n${added}`);
+    const [line, character] = [text.slice(0, text.indexOf("|")).split("\n").length - 1, added.indexOf("|")];
+    await client.change(uri, i + 10, text.replace("|", ""));
+    const answer = await client.at("textDocument/completion", uri, line, character);
+    const labels = (answer?.items ?? answer ?? []).map(({ label }) => label);
+    check.equal(wanted.filter((label) => !labels.includes(label)), [], `not offered in ${JSON.stringify(added)}, where these are: ${labels}`);
+    check.equal(labels.filter((label, i) => labels.indexOf(label) !== i), [], `offered twice in ${JSON.stringify(added)}`);
+}
+
+// --- requests of our own: the text that the command line prints
+
+const example = join(REPOSITORY, "examples", "torchrun-4x8", "job.yaml");
+const exampleUri = await client.open(example, readFileSync(example, "utf8"));
+const plan = await client.ask("jobc/plan", { uri: exampleUri });
+check.equal(plan.text, printed(jobc, "plan", example), "jobc/plan");
+const lab = await client.ask("jobc/plan", { uri: exampleUri, target: "lab", format: "json" });
+check.equal([JSON.parse(lab.text).jobs.length > 0, lab.languageId, lab.targets], [true, "json", ["local", "lab", "pai"]], "jobc/plan for a target");
+const manifest = await client.ask("jobc/artifact", { uri: exampleUri, backend: "kubernetes" });
+check.equal(manifest.text, printed(jobc, "build", "--stdout", "--backend", "kubernetes", example), "jobc/artifact");
+const page = await client.ask("jobc/explain", { code: "j0101" });
+check.equal([page.code, page.markdown.trim()], ["J0101", printed(jobc, "explain", "J0101").trim()], "jobc/explain");
+const refused = await client.ask("jobc/plan", { uri: exampleUri, target: "nowhere" }).catch((error) => error);
+check.equal(refused.code, -32803, "the error about a target that is not there");
+check.expect(/nowhere/.test(refused.message), `the message does not name the target: ${refused.message}`);
+
+// --- a YAML file of another program
+
+const other = await client.open(join(folder, "pod.yaml"), "apiVersion: v1\nkind: Pod\n");
+const nothing = await client.at("textDocument/completion", other, 1, 0);
+check.equal((nothing?.items ?? nothing ?? []).length, 0, "completions in a Kubernetes manifest");
+check.equal(client.diagnostics.get(other) ?? [], [], "findings in a Kubernetes manifest");
+
+check.equal(await client.stop(), 0, "the exit code");
+check.equal(/panicked/.test(client.log), false, `the server's log: ${client.log.slice(-500)}`);
+check.end();

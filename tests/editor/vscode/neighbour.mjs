@@ -1,0 +1,95 @@
+// Another YAML extension in the same window. The one that most people have is in no registry that a test can use, so this
+// is a stand-in under its name, with the same server, that is given our schema for the same files. What a job shows must
+// be what it shows without: no finding twice, no field offered twice.
+
+import { spawnSync } from "node:child_process";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+
+import { REPOSITORY, scratch, until } from "../check.mjs";
+import { problemsBecome, wantedProblems } from "./problems.mjs";
+
+const PACKAGES = join(REPOSITORY, "editors", "vscode", "node_modules");
+const SCHEMA = join(REPOSITORY, "schemas", "job.v1.schema.json");
+
+const MANIFEST = {
+    name: "vscode-yaml",
+    publisher: "redhat",
+    version: "1.0.0",
+    engines: { vscode: "^1.91.0" },
+    main: "./extension.js",
+    activationEvents: ["onLanguage:yaml"],
+    contributes: { configuration: { properties: { "yaml.validate": { type: "boolean", default: true } } } },
+};
+
+/** Its server is the one in our packages, whole, with findings. */
+const CODE = `
+const packages = require("node:module").createRequire(${JSON.stringify(join(PACKAGES, "..", "package.json"))});
+const { LanguageClient, TransportKind } = packages("vscode-languageclient/node");
+exports.activate = async () => {
+    const module = ${JSON.stringify(join(PACKAGES, "yaml-language-server", "out", "server", "src", "server.js"))};
+    const settings = { validate: true, hover: true, completion: true, format: { enable: true }, schemaStore: { enable: false } };
+    const client = new LanguageClient("yaml", "YAML", { module, transport: TransportKind.ipc }, {
+        documentSelector: [{ language: "yaml" }, { pattern: "*.y(a)ml" }],
+        middleware: { workspace: { configuration: ({ items }) => items.map(({ section }) => (section === "yaml" ? settings : null)) } },
+    });
+    client.onRequest("custom/schema/request", () => ${JSON.stringify(`file://${SCHEMA}`)});
+    await client.start();
+    await client.sendNotification("yaml/registerCustomSchemaRequest");
+    return { registerContributor: () => true };
+};
+`;
+
+/** Packages the stand-in and gives the path of the package. */
+function standIn() {
+    const folder = scratch("neighbour");
+    writeFileSync(join(folder, "package.json"), JSON.stringify(MANIFEST));
+    writeFileSync(join(folder, "extension.js"), CODE);
+    writeFileSync(join(folder, "LICENSE"), "MIT");
+    const words = ["package", "--no-dependencies", "--allow-missing-repository", "--skip-license", "--out", "neighbour.vsix"];
+    const { status, stdout, stderr } = spawnSync(join(PACKAGES, ".bin", "vsce"), words, { cwd: folder, encoding: "utf8" });
+    if (status !== 0) {
+        throw new Error(`the stand-in cannot be packaged: ${stdout}${stderr}`);
+    }
+    return join(folder, "neighbour.vsix");
+}
+
+const BROKEN = `# yaml-language-server: $schema=${SCHEMA}
+version: 1
+name: demo
+image: python:3.12-slim
+roles:
+  train:
+    intances: 2
+    run: python train.py
+`;
+
+export const NEIGHBOUR = {
+    extensions: standIn,
+    files(folder) {
+        mkdirSync(folder, { recursive: true });
+        writeFileSync(join(folder, "job.yaml"), BROKEN);
+        writeFileSync(join(folder, "other.yaml"), "nonsense: 1\n");
+    },
+    async play(editor, check, folder) {
+        // It is there and reports, in a file that is its own.
+        await editor.openFile("other.yaml", "YAML");
+        await until("the stand-in reports nothing", async () => (await editor.problems()).some((row) => row.includes("nonsense")));
+        await editor.command("View: Close All Editors");
+
+        await editor.openFile("job.yaml");
+        const wanted = wantedProblems(join(folder, "job.yaml"));
+        check.equal(wanted.length, 1, "mistakes in the sample");
+        await problemsBecome(editor, wanted);
+        await editor.page.waitForTimeout(2000);
+        await problemsBecome(editor, wanted);
+        await editor.focusEditor();
+        await editor.goTo(8, 25);
+        await editor.press("Enter");
+        const offered = await editor.suggestions();
+        check.equal(offered.filter((label, i) => offered.indexOf(label) !== i), [], "offered twice");
+        check.expect(offered.includes("env"), `offered in a role: ${offered}`);
+        check.equal(await editor.notifications(), [], "messages in the corner");
+        await editor.picture("neighbour");
+    },
+};

@@ -1,0 +1,188 @@
+// What a person does with the extension, one scene after another.
+
+import { cpSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+
+import { JOBC, REPOSITORY, until } from "../check.mjs";
+import { printed } from "../compiler.mjs";
+import { NEIGHBOUR } from "./neighbour.mjs";
+import { NEWCOMER } from "./newcomer.mjs";
+import { problemsBecome, wantedProblems } from "./problems.mjs";
+
+const EXAMPLE = join(REPOSITORY, "examples", "torchrun-4x8");
+
+/** A job of four mistakes, each of which the compiler finds by another pass. */
+const BROKEN = `version: 1
+name: demo
+image: python:3.12-slim
+roles:
+  prepare:
+    resources: {cpu: 1, memory: 8}
+    run: python prepare.py
+  train:
+    intances: 2
+    needs: [prepre]
+    run: python train.py --lr \${{ params.lr }}
+`;
+
+const write = (name, text) => (folder) => {
+    mkdirSync(join(folder, name, ".."), { recursive: true });
+    writeFileSync(join(folder, name), text);
+};
+const all = (...writers) => (folder) => writers.forEach((one) => one(folder));
+
+const FILES = {
+    files: all(
+        write("job.yaml", ""),
+        write("train.yaml", "version: 1\nname: x\nroles:\n  a: {run: x}\n"),
+        write("k8s/job.yaml", "apiVersion: batch/v1\nkind: Job\n"),
+        write("values.yaml", "replicas: 2\n"),
+        write("targets.yaml", ""),
+        write("job.json", "{}\n"),
+        write("package.json", "{}\n"),
+    ),
+    async play(editor, check) {
+        for (const [name, mode] of [
+            ["job.yaml", "jobc job"], ["train.yaml", "jobc job"], ["targets.yaml", "jobc job"], ["job.json", "jobc job (JSON)"],
+            ["k8s/job.yaml", "YAML"], ["values.yaml", "YAML"], ["package.json", "JSON"],
+        ]) {
+            await editor.openFile(name, mode);
+            check.expect(true, name);
+        }
+        // A person's own choice stays, and an empty job.yaml that becomes a Kubernetes manifest goes back.
+        await editor.openFile("job.yaml");
+        await editor.type("apiVersion: batch/v1\n");
+        await editor.modeIs("YAML");
+        await editor.openFile("train.yaml");
+        await editor.command("Change Language Mode");
+        await editor.choose("YAML");
+        await editor.modeIs("YAML");
+        await editor.save();
+        await editor.page.waitForTimeout(500);
+        check.equal(await editor.mode(), "YAML", "the mode that was chosen by hand");
+        const rows = await editor.problems();
+        check.equal(rows.filter((row) => !/ jobc J\d{4} /.test(row)), [], "findings that are not jobc's");
+        check.equal(rows.filter((row) => row.includes("J0122")), [], "findings about a Kubernetes manifest");
+    },
+};
+
+const MISTAKES = {
+    files: write("job.yaml", BROKEN),
+    async play(editor, check, folder) {
+        await editor.openFile("job.yaml");
+        const path = join(folder, "job.yaml");
+        check.equal(wantedProblems(path).length, 4, "mistakes in the sample");
+        await problemsBecome(editor, wantedProblems(path));
+        await editor.picture("problems");
+
+        await editor.focusEditor();
+        await editor.goTo(9, 6);
+        const fixes = await editor.quickFixes();
+        check.expect(fixes.includes("write `instances`") && fixes.includes("Explain J0101"), `quick fixes: ${fixes}`);
+        await editor.picture("fix");
+        await editor.takeFix("write `instances`");
+        await editor.goTo(6, 35);
+        const units = await editor.quickFixes();
+        check.expect(units.includes("write `8GiB`"), `quick fixes of an amount: ${units}`);
+        await editor.takeFix("write `8GiB`");
+        await editor.save();
+        check.expect(/instances: 2/.test(readFileSync(path, "utf8")) && /memory: 8GiB/.test(readFileSync(path, "utf8")), () => readFileSync(path, "utf8"));
+        const left = wantedProblems(path);
+        await problemsBecome(editor, left);
+        check.equal(left.length, 2, "the findings that are left");
+
+        await editor.focusEditor();
+        await editor.goTo(10, 14);
+        await editor.command("jobc: Explain This Error");
+        const page = await until("no page is shown", () => editor.webview("J0250"));
+        check.expect(page.includes(printed(JOBC, "explain", "J0250").split("\n")[0].replace(/^# /, "")), `the page of J0250: ${page.slice(0, 200)}`);
+        await editor.picture("explain");
+    },
+};
+
+const PLAN = {
+    files(folder) {
+        cpSync(EXAMPLE, folder, { recursive: true, filter: (path) => !path.includes("/out") });
+    },
+    async play(editor, check, folder) {
+        await editor.openFile("job.yaml");
+        const path = join(folder, "job.yaml");
+        await editor.goTo(24, 7);
+        const hover = await editor.hover();
+        check.expect(hover.join("\n").includes("What each instance gets of the machine"), `the hover of \`resources\`: ${hover}`);
+        await editor.picture("hover");
+        await editor.press("Escape");
+
+        await editor.command("jobc: Show Plan Beside");
+        const plan = printed(JOBC, "plan", path).split("\n");
+        await until("the plan is not shown", async () => (await editor.textOf("job.plan.yaml")).includes(plan[1]));
+        const seen = (await editor.textOf("job.plan.yaml")).split("\n").filter((line) => line.trim() !== "");
+        check.equal(seen, plan.filter((line) => line.trim() !== "").slice(0, seen.length), "the plan beside");
+        await editor.picture("plan");
+
+        // It follows the text, and the last one stays, with the reason, while the text is broken.
+        await editor.focusEditor();
+        await editor.goTo(3, 7);
+        await editor.press("Shift+End");
+        await editor.type("gpt-large");
+        await until("the plan does not follow", async () => /name: gpt-large/.test(await editor.textOf("job.plan.yaml")));
+        await editor.type(": x");
+        await until("the plan does not say that the job is broken", async () => /^# .*\n# what follows is from before/.test(await editor.textOf("job.plan.yaml")));
+        check.expect(/name: gpt-large/.test(await editor.textOf("job.plan.yaml")), "the last plan is gone");
+        await editor.press("Backspace", "Backspace", "Backspace");
+
+        await editor.command("jobc: Show Kubernetes Manifest Beside");
+        await until("no manifest is shown", async () => /kind: JobSet|kind: ConfigMap/.test(await editor.textOf("job.kubernetes.yaml")));
+        await editor.picture("kubernetes");
+
+        await editor.focusEditor();
+        await editor.save();
+        await editor.command("jobc: Build");
+        await until("nothing is built", () => exists(join(folder, "out", "gpt-large", "lab", "plan.json")), 60);
+        check.expect(true, "built");
+        await editor.picture("build");
+        check.equal(await editor.notifications(), [], "messages in the corner");
+    },
+};
+
+const TASKS = {
+    files: all(write("train/job.yaml", BROKEN), write("README.md", "")),
+    async play(editor, check, folder) {
+        // A check of a file that is not open: its findings come from the terminal, through the problem matcher.
+        await editor.openFile("README.md", "Markdown");
+        await editor.command("Tasks: Run Task");
+        await editor.choose("jobc");
+        await editor.choose("jobc: check train/job.yaml");
+        const path = join(folder, "train", "job.yaml");
+        await problemsBecome(editor, wantedProblems(path));
+        // Opened, it has the language server's, and not both.
+        await editor.openFile("train/job.yaml");
+        await editor.page.waitForTimeout(2000);
+        await problemsBecome(editor, wantedProblems(path));
+        check.expect(true, "each finding once");
+    },
+};
+
+const ABSENT = {
+    files: write("job.yaml", "version: 1\nroles:\n  train:\n    run: x\n    "),
+    settings: { "jobc.path": "/nowhere/jobc" },
+    async play(editor, check) {
+        await editor.openFile("job.yaml");
+        const messages = await until("nothing is said", async () => (await editor.notifications()).length > 0 && (await editor.notifications()));
+        check.expect(/the program `jobc` was not found: there is no `\/nowhere\/jobc`\. Install jobc, or name it by `jobc\.path`/.test(messages[0]), `the message: ${messages}`);
+        await editor.picture("absent");
+        await editor.press("Control+End");
+        const offered = await editor.suggestions();
+        check.expect(offered.includes("env"), `offered without a program: ${offered}`);
+    },
+};
+
+function exists(path) {
+    try {
+        return readFileSync(path).length > 0;
+    } catch {
+        return false;
+    }
+}
+
+export const SCENES = { files: FILES, mistakes: MISTAKES, plan: PLAN, tasks: TASKS, absent: ABSENT, newcomer: NEWCOMER, neighbour: NEIGHBOUR };
