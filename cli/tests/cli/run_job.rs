@@ -97,8 +97,8 @@ fn each_ending_has_its_line_and_its_code() {
     badly.exits(1).says("failed: `main` reached min_failed 1 (main-0: exit 9)");
     let (_, late) = run("ends-late", "sleep 60", "timeout: 1s\ngrace_period: 1s\n");
     late.exits(124).says("timed out after 1s");
-    let (_, absent) = run("ends-absent", "[absent-program]", "");
-    absent.exits(125).says("could not start");
+    let folder = Folder::with_job(&job("ends-absent", "[absent-program]").replace("    shell: sh\n", ""));
+    folder.jobc(&["run"]).exits(125).says("could not start");
 }
 
 #[test]
