@@ -28,6 +28,8 @@ pub(crate) mod plan;
 #[cfg(target_os = "linux")]
 pub(crate) mod ps;
 #[cfg(target_os = "linux")]
+pub(crate) mod report;
+#[cfg(target_os = "linux")]
 pub(crate) mod rm;
 #[cfg(target_os = "linux")]
 pub(crate) mod run;

@@ -87,6 +87,7 @@ fn about_jobs(command: &args::jobs::JobCommand) -> ExitCode {
         JobCommand::Events(events) => commands::events::run(events),
         JobCommand::Stats(stats) => commands::stats::run(stats),
         JobCommand::Top(top) => commands::top::run(top),
+        JobCommand::Report(report) => commands::report::run(report),
         JobCommand::Exec(exec) => commands::exec::run(exec),
         JobCommand::Stop(stop) => commands::stop::stop(stop),
         JobCommand::Kill(kill) => commands::stop::kill(kill),

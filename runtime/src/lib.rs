@@ -40,6 +40,7 @@ pub mod prepare;
 pub mod privileges;
 pub mod process;
 pub mod provision;
+pub mod ready;
 pub mod rlimits;
 pub mod root;
 pub mod rootfs;

@@ -12,7 +12,7 @@
 
 mod action;
 mod attempt;
-mod clock;
+pub(crate) mod clock;
 mod ending;
 mod explain;
 mod input;

@@ -28,7 +28,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use jobc_schema::job::Network as Wanted;
@@ -46,7 +46,7 @@ use crate::job::{Folder, TaskId};
 use address::Addresses;
 use files::Files;
 pub use holder::main as hold;
-use order::{Made, Order, Said, Users, WantSocket, receive, send};
+use order::{Ask, Made, Order, Said, Users, receive, send};
 use publish::Forward;
 
 /// The word that makes this program the process that holds a job's network: `jobc hold-network`, see [`hold`].
@@ -69,11 +69,17 @@ pub struct Network {
 #[derive(Debug)]
 struct Held {
     process: Child,
-    socket: Mutex<OwnedFd>,
-    /// The tasks' network namespaces: descriptors of the process.
-    namespaces: Vec<i32>,
+    line: Mutex<Line>,
     /// Whether it is all in a user namespace.
     users: bool,
+}
+
+/// The conversation with it, one request at a time.
+#[derive(Debug)]
+struct Line {
+    socket: OwnedFd,
+    /// The tasks' network namespaces: descriptors of the process, and whether an attempt has had it.
+    namespaces: Vec<(i32, bool)>,
 }
 
 impl Network {
@@ -163,15 +169,16 @@ impl Network {
         (task < self.tasks.len()).then_some(IpAddr::V4(address))
     }
 
-    /// Changes a task's config.json so that its container is on the network.
+    /// Changes a task's config.json so that its container is on the network, and says whether there was anything to change.
+    ///
+    /// Each attempt of a task gets a network namespace that none had before, with the same address.
     ///
     /// As a normal user this is done to a configuration that [`crate::rootless::adapt`] has changed already: the user namespace
     /// that it adds becomes the one that the network belongs to, with the same ids.
-    pub fn attach(&self, task: usize, spec: &mut Spec) -> Result<()> {
-        let Some(held) = &self.held else { return Ok(()) };
-        let (Some(id), Some(namespace)) = (self.tasks.get(task), held.namespaces.get(task)) else {
-            return Err(no_such_task(task));
-        };
+    pub fn attach(&self, task: usize, spec: &mut Spec) -> Result<bool> {
+        let Some(held) = &self.held else { return Ok(false) };
+        let id = self.tasks.get(task).ok_or_else(|| no_such_task(task))?;
+        let namespace = held.line().namespace(task)?;
         let process = PathBuf::from(format!("/proc/{}", held.process.id()));
         join(spec, LinuxNamespaceType::Network, process.join(format!("fd/{namespace}")))?;
         if held.users {
@@ -180,7 +187,7 @@ impl Network {
         if let Some(files) = &self.files {
             files.bind(id, spec);
         }
-        Ok(())
+        Ok(true)
     }
 
     /// What a person should know of the network, a line each: what it lacks, and where ports are published.
@@ -200,7 +207,7 @@ impl Network {
         if task >= self.tasks.len() {
             return Err(no_such_task(task));
         }
-        self.held.as_ref().map_or_else(socket, |held| held.socket(task))
+        self.held.as_ref().map_or_else(socket, |held| held.line().socket(task))
     }
 
     /// Connects to a port of a task, within some time; the stream blocks.
@@ -237,45 +244,59 @@ impl Held {
             .stdout(Stdio::null())
             .spawn()
             .map_err(|error| Error::machine("start this program again", errno(&error)))?;
-        let mut held =
-            Self { process, socket: Mutex::new(ours), namespaces: Vec::new(), users: maps.is_some() };
-        let made = held.converse(&order, maps.as_ref())?;
-        held.namespaces.clone_from(&made.namespaces);
+        let line = Mutex::new(Line { socket: ours, namespaces: Vec::new() });
+        let held = Self { process, line, users: maps.is_some() };
+        let made = held.line().begin(&order, maps.as_ref(), held.process.id())?;
         Ok((held, made))
     }
 
-    fn converse(&mut self, order: &Order, maps: Option<&IdMaps>) -> Result<Made> {
-        let pid = self.process.id();
-        let socket = self.socket.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let talk = |errno| Error::machine("talk to the process that holds the job's network", errno);
-        send(&*socket, order, None).map_err(talk)?;
+    fn line(&self) -> MutexGuard<'_, Line> {
+        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Line {
+    /// Has everything made.
+    fn begin(&mut self, order: &Order, maps: Option<&IdMaps>, process: u32) -> Result<Made> {
+        send(&self.socket, order, None).map_err(silent)?;
         loop {
-            match receive(&*socket).map_err(talk)? {
-                Some((Said::MapIds {}, _)) => {
-                    let maps = maps.ok_or_else(gone)?;
-                    maps.write(pid)?;
-                    send(&*socket, &(), None).map_err(talk)?;
+            match self.hear()? {
+                (Said::MapIds {}, _) => {
+                    maps.ok_or_else(gone)?.write(process)?;
+                    send(&self.socket, &(), None).map_err(silent)?;
                 }
-                Some((Said::Made(made), _)) => return Ok(made),
-                Some((Said::Failed { message, help }, _)) => {
-                    let error = Error::new(Kind::Machine, message);
-                    return Err(Error { help, ..error });
+                (Said::Made(made), _) => {
+                    self.namespaces = made.namespaces.iter().map(|namespace| (*namespace, false)).collect();
+                    return Ok(made);
                 }
-                Some((Said::Socket {}, _)) | None => return Err(gone()),
+                _ => return Err(gone()),
             }
         }
     }
 
-    fn socket(&self, task: usize) -> Result<OwnedFd> {
-        let socket = self.socket.lock().unwrap_or_else(PoisonError::into_inner);
-        let talk = |errno| Error::machine("talk to the process that holds the job's network", errno);
-        send(&*socket, &WantSocket { task }, None).map_err(talk)?;
-        match receive(&*socket).map_err(talk)? {
-            Some((Said::Socket {}, Some(made))) => Ok(made),
-            Some((Said::Failed { message, help }, _)) => {
-                Err(Error { help, ..Error::new(Kind::Machine, message) })
-            }
-            _ => Err(gone()),
+    /// A network namespace for a task's attempt.
+    fn namespace(&mut self, task: usize) -> Result<i32> {
+        let (mut namespace, used) = *self.namespaces.get(task).ok_or_else(|| no_such_task(task))?;
+        if used {
+            send(&self.socket, &Ask::Renew(task), None).map_err(silent)?;
+            let (Said::Renewed { namespace: new }, _) = self.hear()? else { return Err(gone()) };
+            namespace = new;
+        }
+        self.namespaces[task] = (namespace, true);
+        Ok(namespace)
+    }
+
+    fn socket(&mut self, task: usize) -> Result<OwnedFd> {
+        send(&self.socket, &Ask::Socket(task), None).map_err(silent)?;
+        let (Said::Socket {}, Some(made)) = self.hear()? else { return Err(gone()) };
+        Ok(made)
+    }
+
+    /// What the process says next, failures as errors.
+    fn hear(&self) -> Result<(Said, Option<OwnedFd>)> {
+        match receive(&self.socket).map_err(silent)?.ok_or_else(gone)? {
+            (Said::Failed { message, help }, _) => Err(Error { help, ..Error::new(Kind::Machine, message) }),
+            said => Ok(said),
         }
     }
 }
@@ -283,8 +304,8 @@ impl Held {
 impl Drop for Held {
     fn drop(&mut self) {
         // It ends by itself, after its way out, when there is nobody to talk to. Its namespaces go in the kernel's own time.
-        let socket = self.socket.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let _ = rustix::net::shutdown(&*socket, rustix::net::Shutdown::Both);
+        let line = self.line.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let _ = rustix::net::shutdown(&line.socket, rustix::net::Shutdown::Both);
         if !has_ended(&self.process, PATIENCE) {
             let _ = self.process.kill();
         }
@@ -368,6 +389,10 @@ fn errno(error: &std::io::Error) -> Errno {
 
 fn no_such_task(task: usize) -> Error {
     Error::new(Kind::State, format!("no task has the number {task}"))
+}
+
+fn silent(errno: Errno) -> Error {
+    Error::machine("talk to the process that holds the job's network", errno)
 }
 
 fn gone() -> Error {

@@ -13,6 +13,7 @@ mod maker;
 mod output;
 mod poll;
 mod preparation;
+mod readiness;
 mod share;
 pub mod start;
 mod visitors;
@@ -41,6 +42,7 @@ use crate::lifecycle::{Input, Lifecycle, TaskNumber};
 use crate::logs;
 use crate::metrics::Sampler;
 use crate::process::Exit;
+use crate::ready::{Prober, Report};
 use crate::secrets::Secrets;
 use crate::signals::{Signal, Signals};
 use crate::state::process::Process;
@@ -81,6 +83,8 @@ enum Mail {
         /// It.
         held: Result<Box<Held>>,
     },
+    /// A task was found ready, or not.
+    Looked(Report),
     /// What an attempt had is removed.
     Removed {
         /// Whose.
@@ -110,6 +114,8 @@ struct Supervisor {
     ending: BTreeMap<TaskNumber, (Exit, Option<String>)>,
     /// Attempts whose program could not be executed, while their containers are removed: the exit code, and why.
     failing: BTreeMap<TaskNumber, (u8, String)>,
+    /// Looks whether tasks are ready.
+    prober: Prober,
     /// The tasks' logs.
     logs: Vec<logs::Writer>,
     /// Tasks that wrote a while ago, and when the beginnings of their lines are to be shown.
@@ -184,6 +190,8 @@ impl Supervisor {
         };
         let logs = lifecycle.tasks().iter().map(log).collect();
         let visitors = Visitors::listen(&folder, &poll, client, attends)?;
+        let ids = lifecycle.tasks().iter().map(|task| task.id.clone()).collect();
+        let prober = readiness::prober(&share, ids, mailbox.sender());
         let maker = Maker::start(&share, &mailbox.sender());
         let preparation = Some(preparation::start(&share, &mailbox.sender()));
         Ok(Self {
@@ -198,6 +206,7 @@ impl Supervisor {
             attempts: BTreeMap::new(),
             ending: BTreeMap::new(),
             failing: BTreeMap::new(),
+            prober,
             logs,
             unsettled: BTreeMap::new(),
             sampler: Sampler::new(&folder),
@@ -270,6 +279,7 @@ impl Supervisor {
                 Mail::Prepared(Err(error)) => self.step(Input::Broken { why: with_help(&error) }),
                 Mail::Made { task, attempt, held: Ok(held) } => self.take_in(task, attempt, *held),
                 Mail::Made { task, held: Err(error), .. } => self.not_started(task, &error),
+                Mail::Looked(report) => self.take_report(report),
                 Mail::Removed { task, attempt, left } => self.removed(task, attempt, &left),
             }
         }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// How much time was spent frozen.
 #[derive(Debug, Default)]
-pub(super) struct Clock {
+pub(crate) struct Clock {
     now: Duration,
     lost: Duration,
     paused: Option<Duration>,
@@ -12,30 +12,30 @@ pub(super) struct Clock {
 
 impl Clock {
     /// Takes over the supervisor's time, and says the job's.
-    pub(super) fn at(&mut self, now: Duration) -> Duration {
+    pub(crate) fn at(&mut self, now: Duration) -> Duration {
         self.now = now;
         self.paused.unwrap_or(now).saturating_sub(self.lost)
     }
 
     /// Stops it.
-    pub(super) fn pause(&mut self) {
+    pub(crate) fn pause(&mut self) {
         self.paused.get_or_insert(self.now);
     }
 
     /// Lets it go on.
-    pub(super) fn resume(&mut self) {
+    pub(crate) fn resume(&mut self) {
         if let Some(since) = self.paused.take() {
             self.lost += self.now.saturating_sub(since);
         }
     }
 
     /// Whether it stands still.
-    pub(super) fn is_paused(&self) -> bool {
+    pub(crate) fn is_paused(&self) -> bool {
         self.paused.is_some()
     }
 
     /// When the supervisor's clock will show a time of the job; nothing while this one stands still.
-    pub(super) fn when(&self, time: Duration) -> Option<Duration> {
+    pub(crate) fn when(&self, time: Duration) -> Option<Duration> {
         (!self.is_paused()).then_some(time + self.lost)
     }
 }

@@ -41,10 +41,13 @@ pub(super) struct Users {
     pub(super) groups_denied: bool,
 }
 
-/// A later message: a socket in the network of a task, by its number.
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct WantSocket {
-    pub(super) task: usize,
+/// A later message: what is wanted of a task, by its number.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(super) enum Ask {
+    /// A socket that reaches it.
+    Socket(usize),
+    /// A new network namespace for its next attempt.
+    Renew(usize),
 }
 
 /// What the process says.
@@ -56,6 +59,8 @@ pub(super) enum Said {
     Made(Made),
     /// A socket comes with the message.
     Socket {},
+    /// A task has a new namespace: a descriptor of the process.
+    Renewed { namespace: i32 },
     /// It could not be done.
     Failed {
         /// What is wrong.

@@ -21,6 +21,11 @@ use crate::state::process::Process;
 impl Supervisor {
     /// Tells the course what happened, and carries out what follows, until nothing more does.
     pub(super) fn step(&mut self, input: Input) {
+        match input {
+            Input::Paused => self.prober.pause(),
+            Input::Resumed => self.prober.resume(),
+            _ => {}
+        }
         let mut inputs = std::collections::VecDeque::from([input]);
         while let Some(input) = inputs.pop_front() {
             let actions = self.lifecycle.step(self.now(), input);
@@ -49,7 +54,7 @@ impl Supervisor {
                 None
             }
             Action::Start(task) => self.see_the_start(task),
-            Action::Watch(_task) => None,
+            Action::Watch(task) => self.watch(task),
             Action::Signal(task, signal) => {
                 if let Some(attempt) = self.attempts.get_mut(&task)
                     && let Err(error) = attempt.signal(signal)
@@ -173,6 +178,7 @@ impl Supervisor {
     /// A task's first process has ended.
     pub(super) fn see_the_end(&mut self, task: TaskNumber) {
         self.read_the_rest(task);
+        self.prober.forget(task);
         let Some(attempt) = self.attempts.remove(&task) else { return };
         let role = self.lifecycle.tasks()[task].role;
         let limit = self.share.plan.roles[role].resources.memory_bytes;

@@ -112,10 +112,15 @@ fn carry_out(share: &Share, work: Work) -> Mail {
     }
 }
 
+/// What the container of a task's attempt is called.
+pub(super) fn container_name(share: &Share, id: &TaskId, attempt: u32) -> Result<Id> {
+    let again = if attempt > 1 { format!(".{attempt}") } else { String::new() };
+    Id::new(&format!("{}.{id}{again}", share.folder.id))
+}
+
 /// Makes the container of a task's attempt, held before its program.
 fn make(share: &Share, task: TaskNumber, id: &TaskId, attempt: u32) -> Result<Held> {
-    let again = if attempt > 1 { format!(".{attempt}") } else { String::new() };
-    let name = Id::new(&format!("{}.{id}{again}", share.folder.id))?;
+    let name = container_name(share, id, attempt)?;
     let begun = make::begin(&share.containers, &name)?;
     let (given, console) = share.allocate(task, id, begun.folder())?;
     let machine = |what: &'static str| move |errno| Error::machine(what, errno);

@@ -18,8 +18,14 @@ impl Supervisor {
         let Some(attempt) = self.attempts.get_mut(&task) else { return Left::Nothing };
         let (number, log) = (attempt.number, &mut self.logs[task]);
         let mut failed = None;
+        let looked_at = self.prober.wants_lines(task);
+        let mut seen = |line: &[u8]| {
+            if looked_at {
+                self.prober.line(task, number, line);
+            }
+        };
         let left = attempt.read(stream, &self.poll, &mut self.buffer, &mut |bytes| {
-            failed = log.write(number, STREAMS[stream], bytes, &mut |_line| {}).err().or(failed.take());
+            failed = log.write(number, STREAMS[stream], bytes, &mut seen).err().or(failed.take());
         });
         if let Some(error) = failed {
             let task = &self.lifecycle.tasks()[task].id;

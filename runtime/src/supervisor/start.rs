@@ -15,6 +15,7 @@ use super::Inherited;
 use crate::error::{Error, Kind, Result};
 use crate::job::Folder;
 use crate::job::control::{Answer, Connection, read_line};
+use crate::own_program::keep_read_only;
 
 /// The hidden command that becomes a supervisor: `jobc supervise STATE RECORD LOCK CLIENT [TERMINAL]`, folders and numbers of
 /// descriptors.
@@ -77,12 +78,17 @@ pub fn become_supervisor(words: &[OsString]) -> Result<u8> {
     let [state, record, descriptors @ ..] = words else { return Err(misused()) };
     let (state, record) = (PathBuf::from(state), PathBuf::from(record));
     let id = state.file_name().and_then(|name| name.to_str()).ok_or_else(misused)?.parse()?;
+    let folder = Folder { id, state, record };
+    if super::readiness::enters_containers(&super::read(&folder.plan_file())?) {
+        // Before any descriptor is closed to other programs: this one may begin again.
+        keep_read_only()?;
+    }
     let mut descriptors = descriptors.iter().map(inherited);
     let mut next = || descriptors.next().transpose();
     let lock = next()?.ok_or_else(misused)?.into();
     let client = next()?.ok_or_else(misused)?.into();
     let terminal = next()?;
-    super::run(Folder { id, state, record }, Inherited { lock, client, terminal })
+    super::run(folder, Inherited { lock, client, terminal })
 }
 
 /// A descriptor by its number, which nothing else in this process knows of; it is ours alone from now on.
