@@ -117,7 +117,7 @@ def servers(jobs):
 
 def smaller(jobs):
     """The same with one worker, detached."""
-    answer = run(jobs, "--detach", "--scale", "worker=1", jobs.folder / "local-ps")
+    answer = run(jobs, "--detach", "--scale", "worker=1", placed(jobs, "local-ps"))
     yield from ended(answer)
     name = answer.stdout.strip()
     waited = jobs.call("wait", name, seconds=SECONDS)
@@ -134,7 +134,7 @@ LIMITS = {"ps-0": (128 << 20, 64, 0.2), "worker-0": (128 << 20, 64, 0.4)}
 
 def limits(jobs):
     """The limits of the file, read back inside of the containers and from the kernel's files outside."""
-    answer = run(jobs, "--detach", "--set", "steps=10000000", jobs.folder / "local-ps")
+    answer = run(jobs, "--detach", "--set", "steps=10000000", placed(jobs, "local-ps"))
     yield from ended(answer)
     name = answer.stdout.strip()
     record = jobs.running(name)
