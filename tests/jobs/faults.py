@@ -158,11 +158,11 @@ def kill(pid):
         os.kill(pid, signal.SIGKILL)
 
 
-def gone(pids, seconds=5):
-    """Those of the processes that are still there after a while."""
+def gone(pids, run, seconds=5):
+    """Those of the processes that are still there after a while; `run` is a child that somebody else waits for."""
     deadline = time.monotonic() + seconds
     while True:
-        reap()
+        reap_others(run.pid)
         still = [pid for pid in pids if Path(f"/proc/{pid}").exists() and not zombie(pid)]
         if not still or time.monotonic() > deadline:
             return still
@@ -175,7 +175,7 @@ def supervisor_killed(jobs, network):
     run = jobs.run(jobs.job(name, network=network))
     record = jobs.running(name)
     kill(record["supervisor"]["pid"])
-    still = gone([task["process"]["pid"] for task in record["tasks"]])
+    still = gone([task["process"]["pid"] for task in record["tasks"]], run)
     if still:
         yield f"tasks {still} live on"
     out, _ = run.communicate(timeout=SECONDS)
@@ -213,7 +213,7 @@ def detached(jobs):
     if stopped.returncode:
         yield f"`jobc stop` exits with {stopped.returncode}: {stopped.stderr}"
     jobs.until(name, lambda record: record["state"] == "stopped")
-    if gone([task["process"]["pid"] for task in record["tasks"]]):
+    if gone([task["process"]["pid"] for task in record["tasks"]], run):
         yield "tasks live on"
 
 
