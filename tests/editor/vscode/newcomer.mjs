@@ -38,6 +38,8 @@ export const NEWCOMER = {
             await editor.press("Escape", "Escape", "Control+End", "Enter");
             await editor.suggestions();
             await editor.accept("needs");
+            // The field comes with an example in it, selected.
+            await editor.press("Backspace");
             const roles = await editor.suggestions();
             check.expect(roles.includes(needed), `offered in \`needs\` of ${name}: ${roles}`);
             await editor.picture(`newcomer-${name}`);
