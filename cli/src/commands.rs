@@ -9,6 +9,7 @@ pub(crate) mod doctor;
 pub(crate) mod explain;
 pub(crate) mod import;
 pub(crate) mod init;
+pub(crate) mod lsp;
 pub(crate) mod man;
 #[cfg(target_os = "linux")]
 pub(crate) mod oci;

@@ -31,6 +31,7 @@ Commands:
   backends     Show what each backend can express
   import       Rewrite a job of OpenPAI's as a job file
   init         Write a starter job
+  lsp          Speak the Language Server Protocol on standard input and output, for editors
   doctor       Show what this machine can do for containers, and how to get what is missing
   completions  Print a shell's completion script
   man          Print the manual page
