@@ -42,6 +42,12 @@ export class Editor {
         return this.page.keyboard.insertText(text);
     }
 
+    /** Begins a line at the end of the text, so many blanks in, whatever the editor thinks of it. */
+    async newLine(blanks) {
+        await this.press("Control+End", "Enter", "Shift+Home", "Shift+Home");
+        await this.type(" ".repeat(blanks));
+    }
+
     /** Runs a command by its title. */
     async command(title) {
         await this.press("F1");
@@ -127,15 +133,15 @@ export class Editor {
         return undefined;
     }
 
-    /** The rows of the Problems panel as they are read, without the file's own row. */
+    /** The findings in the Problems panel as they are read: the second level of its tree, below the files. */
     async problems() {
         const panel = this.page.locator(".markers-panel");
         if (!(await panel.isVisible())) {
             await this.command("Problems: Focus on Problems View");
             await panel.waitFor();
         }
-        const rows = await panel.locator(ROW).allInnerTexts();
-        return rows.map((row) => row.replace(/\s+/g, " ").trim()).filter((row) => /\[Ln \d+/.test(row));
+        const rows = await panel.locator(`${ROW}[aria-level="2"]`).allInnerTexts();
+        return rows.map((row) => row.replace(/\s+/g, " ").trim());
     }
 
     /** What is suggested at the cursor, by label. Asks again while the list is empty: servers may still be starting. */
@@ -162,18 +168,17 @@ export class Editor {
         await row.first().click();
     }
 
-    /** The hover at the cursor. */
-    async hover(seconds = 20) {
+    /** The hover at the cursor, once it has all of these words; whoever contributes may be late. */
+    async hover(...words) {
         const contents = this.page.locator(".monaco-hover:visible .hover-contents");
         return await until(
-            "there is no hover",
+            async () => `the hover has not all of ${words}: ${await contents.allInnerTexts()}`,
             async () => {
                 await this.command("Show or Focus Hover");
                 await contents.first().waitFor({ timeout: 2000 }).catch(() => undefined);
                 const texts = (await contents.allInnerTexts()).map((text) => text.trim());
-                return texts.some((text) => text !== "" && text !== "Loading...") && texts;
+                return words.every((word) => texts.join("\n").includes(word)) && texts;
             },
-            seconds,
         );
     }
 

@@ -108,8 +108,9 @@ const PLAN = {
         await editor.openFile("job.yaml");
         const path = join(folder, "job.yaml");
         await editor.goTo(24, 7);
-        const hover = await editor.hover();
-        check.expect(hover.join("\n").includes("What each instance gets of the machine"), `the hover of \`resources\`: ${hover}`);
+        // One by the schema, one by the compiler.
+        const hover = await editor.hover("What each instance gets of the machine", "32 GPUs");
+        check.equal(hover.length, 2, `the hover of \`resources\`: ${hover}`);
         await editor.picture("hover");
         await editor.press("Escape");
 
