@@ -20,7 +20,7 @@ export class Editor {
         const page = await context.newPage();
         await page.goto(`${address}/?folder=${folder}`);
         await page.locator(".monaco-workbench").waitFor({ timeout: 60_000 });
-        await page.locator(".part.statusbar").waitFor();
+        await page.locator(".part.statusbar").waitFor({ state: "attached" });
         return new Editor(page, folder, pictures);
     }
 
@@ -72,7 +72,7 @@ export class Editor {
         await until(`the command ${title} does not start`, async () => !(await input.isVisible()) || !(await input.inputValue().catch(() => "")).startsWith(">"));
     }
 
-    /** Opens a file of the folder, puts the cursor into it and waits until it is in a language mode. */
+    /** Opens a file of the folder, puts the cursor into it and waits until it is in a language mode (null: in any). */
     async openFile(name, mode = "jobc job") {
         await this.press("Control+p");
         const input = this.page.locator(".quick-input-widget:visible input");
@@ -85,7 +85,9 @@ export class Editor {
         await this.press("Enter");
         await this.page.locator(`.tab.active[data-resource-name="${basename(name)}"]`).waitFor();
         await this.page.locator(".editor-group-container.active .monaco-editor.focused").waitFor();
-        await this.modeIs(mode);
+        if (mode !== null) {
+            await this.modeIs(mode);
+        }
     }
 
     /** Puts the cursor into the editor on the left. */

@@ -69,7 +69,7 @@ roles:
 `;
 
 export const NEIGHBOUR = {
-    extensions: standIn,
+    extensions: () => [standIn()],
     files(folder) {
         mkdirSync(folder, { recursive: true });
         writeFileSync(join(folder, "job.yaml"), MODELINE + BROKEN);

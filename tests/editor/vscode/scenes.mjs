@@ -8,6 +8,7 @@ import { printed } from "../compiler.mjs";
 import { NEIGHBOUR } from "./neighbour.mjs";
 import { NEWCOMER } from "./newcomer.mjs";
 import { problemsBecome, wantedProblems } from "./problems.mjs";
+import { README } from "./readme.mjs";
 
 const EXAMPLE = join(REPOSITORY, "examples", "torchrun-4x8");
 
@@ -185,5 +186,8 @@ function exists(path) {
         return false;
     }
 }
+
+/** What is played only when it is named. */
+export const ON_DEMAND = { readme: README };
 
 export const SCENES = { files: FILES, mistakes: MISTAKES, plan: PLAN, tasks: TASKS, absent: ABSENT, newcomer: NEWCOMER, neighbour: NEIGHBOUR };
