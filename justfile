@@ -60,6 +60,10 @@ editors *arguments:
 vsix:
     cd editors/vscode && npm ci --ignore-scripts --no-audit --no-fund && npm run package
 
+# Jobs as people run them, in a pipe and on a terminal, and what is left when something dies: `just jobs -c terminal`
+jobs *arguments:
+    tests/jobs/run {{ arguments }}
+
 # Time and memory of whole runs, and how they grow with the job
 bench *arguments:
     tests/bench/run {{ arguments }}

@@ -15,9 +15,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "runtime"))
 
-import user  # noqa: E402
-from faults import Jobs, copied  # noqa: E402
-from judge import Judge, scratch  # noqa: E402
+from alone import jobs_of, problems  # noqa: E402
+from judge import Judge  # noqa: E402
 
 LONG = """\
 version: 1
@@ -51,30 +50,13 @@ ESCAPE = "\x1b"
 
 def main():
     judge = Judge("commands", __doc__)
-    judge.parser.add_argument("--user", choices=["range", "single"], help="as a normal user, with a range of ids or with one")
-    options = judge.parse()
-    if os.geteuid() != 0:
-        judge.skip("it runs as root, which becomes the users")
-    account = {"range": user.with_range, "single": user.without_range}.get(options.user, lambda: None)()
-    with scratch() as folder:
-        jobs = Jobs(copied(folder), folder, account)
-        (folder / "long.yaml").write_text(LONG)
-        (folder / "short.yaml").write_text(SHORT)
+    with jobs_of(judge) as jobs:
+        (jobs.folder / "long.yaml").write_text(LONG)
+        (jobs.folder / "short.yaml").write_text(SHORT)
         for case in (foreground, failing, dry, detached, executing, freezing, killing, missing, removing):
             if judge.wants(case.__name__):
                 judge.judge(case.__name__, problems(case, jobs))
     judge.end()
-
-
-def problems(case, jobs):
-    """What a case complains of; a job that it left is ended."""
-    try:
-        yield from case(jobs)
-    except (AssertionError, TimeoutError, KeyError, TypeError, subprocess.TimeoutExpired, json.JSONDecodeError) as error:
-        yield f"{type(error).__name__}: {error}"
-    finally:
-        for name in jobs.call("ps", "--quiet").stdout.split():
-            jobs.call("kill", name)
 
 
 def expect(answer, code=0, out=None, error=None):
@@ -168,7 +150,9 @@ def detached(jobs):
     expect(jobs.call("logs", "--tail", "2", "judged-long", "loud-1"), out="^hello from 1\n$", error="^trouble from 1\n$")
     expect(jobs.call("events", name), out="started")
     expect(jobs.call("stats", "--no-stream", name), out="loud-0")
-    expect(jobs.call("top", name, seconds=5), code=jobs.call("top", name, seconds=5).returncode)
+    top = subprocess.run(["timeout", "2", *jobs.words("top", name)], capture_output=True, text=True, env=jobs.environment(), check=False,
+                         stdin=subprocess.DEVNULL)
+    expect(top, code=124, out="loud-0")
     listed = json.loads(expect(jobs.call("ps", "--format", "json")).stdout)
     if [(job["id"], job["state"], job["tasks"]) for job in listed] != [(name, "running", {"running": 2})]:
         yield f"ps as JSON: {listed}"

@@ -14,10 +14,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "runtime"))
 
-import user  # noqa: E402
+from alone import jobs_of, problems  # noqa: E402
 from commands import LONG  # noqa: E402
-from faults import Jobs, copied  # noqa: E402
-from judge import Judge, scratch  # noqa: E402
+from judge import Judge  # noqa: E402
 
 SECONDS = 20
 
@@ -88,33 +87,25 @@ class Screen:
 
 def main():
     judge = Judge("terminal", __doc__)
-    judge.parser.add_argument("--user", choices=["range", "single"], help="as a normal user, with a range of ids or with one")
-    options = judge.parse()
-    if os.geteuid() != 0:
-        judge.skip("it runs as root, which becomes the users")
     judge.tool("tmux")
-    account = {"range": user.with_range, "single": user.without_range}.get(options.user, lambda: None)()
-    with scratch() as folder:
-        jobs = Jobs(copied(folder), folder, account)
-        (folder / "long.yaml").write_text(LONG)
-        (folder / "talk.yaml").write_text(TALK)
+    with jobs_of(judge) as jobs:
+        (jobs.folder / "long.yaml").write_text(LONG)
+        (jobs.folder / "talk.yaml").write_text(TALK)
         for case in (foreground, executing, following, watching, lending):
             if judge.wants(case.__name__):
-                judge.judge(case.__name__, problems(case, jobs))
+                judge.judge(case.__name__, problems(on_a_screen(case), jobs))
     judge.end()
 
 
-def problems(case, jobs):
-    """What a case complains of; the terminal and the job that it left are ended."""
-    screen = Screen(jobs)
-    try:
-        yield from case(jobs, screen)
-    except (AssertionError, subprocess.SubprocessError, TimeoutError) as error:
-        yield f"{type(error).__name__}: {error}"
-    finally:
-        screen.close()
-        for name in jobs.call("ps", "--quiet").stdout.split():
-            jobs.call("kill", name)
+def on_a_screen(case):
+    """The case with a terminal, which goes with it."""
+    def run(jobs):
+        screen = Screen(jobs)
+        try:
+            yield from case(jobs, screen)
+        finally:
+            screen.close()
+    return run
 
 
 def unenforced(jobs):

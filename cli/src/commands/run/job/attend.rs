@@ -88,7 +88,7 @@ pub(super) fn attend(
                 }
                 None if end.exit_code == 0 => {}
                 None => {
-                    terminal::eprint(&format!("jobc: {}: {}\n", job.folder.id, visible(&end.explanation)))
+                    terminal::eprint(&format!("jobc: {}: {}\n", job.folder.id, visible(&end.explanation)));
                 }
             }
         }
