@@ -24,3 +24,5 @@ mod run_bundle;
 #[cfg(target_os = "linux")]
 mod run_job;
 mod secrets;
+#[cfg(target_os = "linux")]
+mod watch;

@@ -268,9 +268,8 @@ mod tests {
 
     #[test]
     fn peaks_survive_thinning() {
-        #[allow(clippy::cast_precision_loss)]
         let points: Vec<(f64, f64)> =
-            (0..10_000).map(|index| (index as f64, if index == 7_777 { 50.0 } else { 1.0 })).collect();
+            (0..10_000).map(|index| (f64::from(index), if index == 7_777 { 50.0 } else { 1.0 })).collect();
         let thin = thinned(&points, 10_000.0, 100);
         assert!(thin.len() <= 110, "{}", thin.len());
         assert!(thin.contains(&(7_777.0, 50.0)));

@@ -89,7 +89,7 @@ impl Used {
             let Some(last) = attempt.last() else { continue };
             let usage = &last.usage;
             let add = |sum: &mut Option<u64>, more: Option<u64>| {
-                *sum = more.map(|more| sum.unwrap_or(0) + more).or(*sum)
+                *sum = more.map(|more| sum.unwrap_or(0) + more).or(*sum);
             };
             add(&mut used.read, usage.read_bytes);
             add(&mut used.written, usage.written_bytes);
