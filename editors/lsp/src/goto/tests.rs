@@ -2,7 +2,7 @@
 
 use lsp_types::Location;
 
-use crate::goto;
+use super::{definition, references, rename as renamed};
 use crate::tests::{Fixture, snapshot};
 
 /// Each place as `file:line:column text`.
@@ -22,18 +22,18 @@ fn places(fixture: &Fixture, locations: &[Location]) -> String {
 fn check(name: &str, text: &str) {
     let fixture = Fixture::new(text);
     let at = fixture.position();
-    let definition = places(&fixture, &goto::definition(&fixture.session, &fixture.uri, at));
-    let references = places(&fixture, &goto::references(&fixture.session, &fixture.uri, at, true));
-    snapshot("names", name, text, &format!("definition:\n{definition}\nreferences:\n{references}"));
+    let definition = places(&fixture, &definition(&fixture.session, &fixture.uri, at));
+    let references = places(&fixture, &references(&fixture.session, &fixture.uri, at, true));
+    snapshot("goto", name, text, &format!("definition:\n{definition}\nreferences:\n{references}"));
 }
 
 fn rename(name: &str, text: &str, new: &str) {
     let fixture = Fixture::new(text);
-    let result = match goto::rename(&fixture.session, &fixture.uri, fixture.position(), new) {
+    let result = match renamed(&fixture.session, &fixture.uri, fixture.position(), new) {
         Err(why) => format!("refused: {why}"),
         Ok(edit) => fixture.edited(&fixture.uri, &edit.changes.expect("changes")[&fixture.uri]),
     };
-    snapshot("names", name, &format!("{}\n-> {new}", text.trim_end()), &result);
+    snapshot("goto", name, &format!("{}\n-> {new}", text.trim_end()), &result);
 }
 
 const JOB: &str = "version: 1
@@ -129,7 +129,7 @@ fn renames() {
 fn a_file_that_does_not_parse_is_not_renamed_in() {
     let mut fixture = Fixture::new(&at("lr: 0.1"));
     fixture.becomes(&at("lr: 0.1").replace("roles:\n", "roles: {\n"));
-    let why = goto::rename(&fixture.session, &fixture.uri, fixture.position(), "rate")
-        .expect_err("it does not parse");
+    let why =
+        renamed(&fixture.session, &fixture.uri, fixture.position(), "rate").expect_err("it does not parse");
     assert_eq!(why, "the file does not parse: mend that first");
 }
