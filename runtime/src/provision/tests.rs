@@ -438,3 +438,27 @@ fn keys_for_ssh_are_made_once_and_go_with_the_job() {
     release(&case.folder).unwrap();
     assert!(Path::new(&case.folder.state).is_dir());
 }
+
+#[test]
+fn stopping_ends_an_unpacking_too() {
+    let mut case = case(&json!({}), &json!({}), &json!({}));
+    let mut builder =
+        tar::Builder::new(std::fs::File::create(case.submission.folder.join("root.tar")).unwrap());
+    let mut header = tar::Header::new_gnu();
+    header.set_size(3);
+    header.set_mode(0o644);
+    header.set_uid(0);
+    header.set_gid(0);
+    header.set_mtime(0);
+    header.set_cksum();
+    builder.append_data(&mut header, "file", &b"abc"[..]).unwrap();
+    builder.finish().unwrap();
+    case.submission.roots.insert("*".to_owned(), "root.tar".to_owned());
+    let job =
+        Job { folder: &case.folder, plan: &case.plan, submission: &case.submission, secrets: &case.secrets };
+    let error = provide(&job, &mut |_| {}, &AtomicBool::new(true)).unwrap_err();
+    assert!(error.to_string().ends_with("it was given up"), "{error}");
+    assert!(!large(&case.folder).join("roots/0").exists());
+    provide(&job, &mut |_| {}, &AtomicBool::new(false)).unwrap();
+    assert_eq!(std::fs::read(large(&case.folder).join("roots/0/file")).unwrap(), b"abc");
+}
