@@ -68,6 +68,10 @@ jobs *arguments:
 bench *arguments:
     tests/bench/run {{ arguments }}
 
+# How long an edit of a job of 2,000 lines takes in the language server: `just bench-edit --limit 20`
+bench-edit *arguments:
+    cargo bench --locked --package jobc-lsp --bench edit -- {{ arguments }}
+
 # A container from start to end beside a floor, bubblewrap, crun and runc; as root
 bench-start *arguments:
     tests/bench/start {{ arguments }}

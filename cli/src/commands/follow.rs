@@ -9,11 +9,13 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
+use crate::table::visible;
 use jobc_runtime::job::record::Record;
 use jobc_runtime::job::{Folder, TaskId, event};
 use jobc_runtime::logs::{Choice, Reader, Watch};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use crate::table::visible;
 use output::Outputs;
 use printer::{Look, Printer};
 
@@ -144,11 +146,18 @@ impl Follower {
 
     /// Says how a job ended, on standard error.
     pub(crate) fn end(&mut self, folder: &Folder, explanation: &str) {
+        self.say(&format!("{}: {explanation}", folder.id));
+    }
+
+    /// Says what a person should know of a job, on standard error.
+    pub(crate) fn note(&mut self, folder: &Folder, text: &str) {
+        let name = if self.several { format!("{} ", folder.id) } else { String::new() };
+        self.say(&format!("{name}note: {text}"));
+    }
+
+    fn say(&mut self, text: &str) {
         // What cannot be written to standard error nobody can be told.
-        let _ = self
-            .printer
-            .remark(&format!("{}: {}", folder.id, visible(explanation)))
-            .and_then(|()| self.printer.flush());
+        let _ = self.printer.remark(&visible(text)).and_then(|()| self.printer.flush());
     }
 }
 

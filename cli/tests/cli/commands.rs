@@ -29,6 +29,8 @@ Commands:
   events       Show what a job goes through
   stats        Show what tasks use, once a second
   top          Watch what tasks use, on the whole terminal
+  report       Write a page about a job: its time line, what it used, how it ended, the last it
+               printed
   exec         Run a further program in a task
   stop         End jobs: ask every task, and kill what is left after the grace period
   kill         Send a signal to a job's tasks; `KILL` to all of them ends the job now
@@ -45,6 +47,7 @@ Commands:
   backends     Show what each backend can express
   import       Rewrite a job of OpenPAI's as a job file
   init         Write a starter job
+  lsp          Speak the Language Server Protocol on standard input and output, for editors
   doctor       Show what this machine can do for containers, and how to get what is missing
   completions  Print a shell's completion script
   man          Print the manual page

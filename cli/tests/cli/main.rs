@@ -14,6 +14,7 @@ mod hooks;
 #[cfg(target_os = "linux")]
 mod host_root;
 mod inputs;
+mod lsp;
 #[cfg(target_os = "linux")]
 mod oci;
 mod pipes;
