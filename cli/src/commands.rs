@@ -21,6 +21,7 @@ pub(crate) mod inspect;
 pub(crate) mod jobs;
 #[cfg(target_os = "linux")]
 pub(crate) mod logs;
+pub(crate) mod lsp;
 pub(crate) mod man;
 #[cfg(target_os = "linux")]
 pub(crate) mod oci;

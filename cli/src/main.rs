@@ -66,6 +66,7 @@ fn main() -> ExitCode {
         #[cfg(target_os = "linux")]
         Command::Oci(oci) => return commands::oci::run(oci).into(),
         Command::Init(init) => commands::init::run(init),
+        Command::Lsp { .. } => commands::lsp::run(),
         #[cfg(target_os = "linux")]
         Command::Doctor { probe: None } => commands::doctor::run(&args),
         #[cfg(target_os = "linux")]

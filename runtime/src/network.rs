@@ -13,6 +13,7 @@
 
 mod address;
 mod files;
+mod held;
 mod holder;
 mod namespace;
 mod nat;
@@ -20,33 +21,29 @@ mod netlink;
 mod order;
 mod ports;
 mod publish;
+mod socket;
 mod uplink;
 mod wire;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
-use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use jobc_schema::job::Network as Wanted;
 use jobc_schema::plan::{JobPlan, ProbePlan};
 use oci_spec::runtime::{LinuxNamespace, LinuxNamespaceType, Spec};
-use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
 use crate::error::{Error, Kind, Result};
-use crate::id_map::IdMaps;
 use crate::job::submission::{Publish, Submission};
 use crate::job::{Folder, TaskId};
 
 use address::Addresses;
 use files::Files;
+use held::Held;
 pub use holder::main as hold;
-use order::{Ask, Made, Order, Said, Users, receive, send};
+use order::Made;
 use publish::Forward;
 
 /// The word that makes this program the process that holds a job's network: `jobc hold-network`, see [`hold`].
@@ -63,23 +60,6 @@ pub struct Network {
     files: Option<Files>,
     notes: Vec<String>,
     published: Vec<Publish>,
-}
-
-/// The process that holds what was made.
-#[derive(Debug)]
-struct Held {
-    process: Child,
-    line: Mutex<Line>,
-    /// Whether it is all in a user namespace.
-    users: bool,
-}
-
-/// The conversation with it, one request at a time.
-#[derive(Debug)]
-struct Line {
-    socket: OwnedFd,
-    /// The tasks' network namespaces: descriptors of the process, and whether an attempt has had it.
-    namespaces: Vec<(i32, bool)>,
 }
 
 impl Network {
@@ -178,11 +158,10 @@ impl Network {
     pub fn attach(&self, task: usize, spec: &mut Spec) -> Result<bool> {
         let Some(held) = &self.held else { return Ok(false) };
         let id = self.tasks.get(task).ok_or_else(|| no_such_task(task))?;
-        let namespace = held.line().namespace(task)?;
-        let process = PathBuf::from(format!("/proc/{}", held.process.id()));
-        join(spec, LinuxNamespaceType::Network, process.join(format!("fd/{namespace}")))?;
+        let namespace = held.namespace(task)?;
+        join(spec, LinuxNamespaceType::Network, held.place().join(format!("fd/{namespace}")))?;
         if held.users {
-            join(spec, LinuxNamespaceType::User, process.join("ns/user"))?;
+            join(spec, LinuxNamespaceType::User, held.place().join("ns/user"))?;
         }
         if let Some(files) = &self.files {
             files.bind(id, spec);
@@ -207,7 +186,7 @@ impl Network {
         if task >= self.tasks.len() {
             return Err(no_such_task(task));
         }
-        self.held.as_ref().map_or_else(socket, |held| held.line().socket(task))
+        self.held.as_ref().map_or_else(socket::socket, |held| held.socket(task))
     }
 
     /// Connects to a port of a task, within some time; the stream blocks.
@@ -215,7 +194,7 @@ impl Network {
         let address = self.address(task).ok_or_else(|| no_such_task(task))?;
         let place = SocketAddr::new(address, port);
         let socket = self.socket(task)?;
-        let connected = connect(&socket, &place, within).and_then(|()| {
+        let connected = socket::connect(&socket, &place, within).and_then(|()| {
             let flags = rustix::fs::fcntl_getfl(&socket)? - rustix::fs::OFlags::NONBLOCK;
             rustix::fs::fcntl_setfl(&socket, flags)
         });
@@ -224,114 +203,6 @@ impl Network {
         })?;
         Ok(TcpStream::from(socket))
     }
-}
-
-impl Held {
-    /// Starts the process and waits until it has made everything.
-    fn start(
-        addresses: Option<Addresses>,
-        tasks: usize,
-        forwards: &[Forward],
-        place: PathBuf,
-    ) -> Result<(Self, Made)> {
-        let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
-        let maps = (!uid.is_root()).then(|| IdMaps::rootless(uid.as_raw(), gid.as_raw())).transpose()?;
-        let users = maps.as_ref().map(|maps| Users { groups_denied: maps.groups_denied() });
-        let order = Order { tasks, addresses, place, users, forwards: forwards.to_vec() };
-        let (ours, theirs) = order::pair()?;
-        let process = own_program("")
-            .stdin(theirs)
-            .stdout(Stdio::null())
-            .spawn()
-            .map_err(|error| Error::machine("start this program again", errno(&error)))?;
-        let line = Mutex::new(Line { socket: ours, namespaces: Vec::new() });
-        let held = Self { process, line, users: maps.is_some() };
-        let made = held.line().begin(&order, maps.as_ref(), held.process.id())?;
-        Ok((held, made))
-    }
-
-    fn line(&self) -> MutexGuard<'_, Line> {
-        self.line.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Line {
-    /// Has everything made.
-    fn begin(&mut self, order: &Order, maps: Option<&IdMaps>, process: u32) -> Result<Made> {
-        send(&self.socket, order, None).map_err(silent)?;
-        loop {
-            match self.hear()? {
-                (Said::MapIds {}, _) => {
-                    maps.ok_or_else(gone)?.write(process)?;
-                    send(&self.socket, &(), None).map_err(silent)?;
-                }
-                (Said::Made(made), _) => {
-                    self.namespaces = made.namespaces.iter().map(|namespace| (*namespace, false)).collect();
-                    return Ok(made);
-                }
-                _ => return Err(gone()),
-            }
-        }
-    }
-
-    /// A network namespace for a task's attempt.
-    fn namespace(&mut self, task: usize) -> Result<i32> {
-        let (mut namespace, used) = *self.namespaces.get(task).ok_or_else(|| no_such_task(task))?;
-        if used {
-            send(&self.socket, &Ask::Renew(task), None).map_err(silent)?;
-            let (Said::Renewed { namespace: new }, _) = self.hear()? else { return Err(gone()) };
-            namespace = new;
-        }
-        self.namespaces[task] = (namespace, true);
-        Ok(namespace)
-    }
-
-    fn socket(&mut self, task: usize) -> Result<OwnedFd> {
-        send(&self.socket, &Ask::Socket(task), None).map_err(silent)?;
-        let (Said::Socket {}, Some(made)) = self.hear()? else { return Err(gone()) };
-        Ok(made)
-    }
-
-    /// What the process says next, failures as errors.
-    fn hear(&self) -> Result<(Said, Option<OwnedFd>)> {
-        match receive(&self.socket).map_err(silent)?.ok_or_else(gone)? {
-            (Said::Failed { message, help }, _) => Err(Error { help, ..Error::new(Kind::Machine, message) }),
-            said => Ok(said),
-        }
-    }
-}
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        // It ends by itself, after its way out, when there is nobody to talk to. Its namespaces go in the kernel's own time.
-        let line = self.line.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let _ = rustix::net::shutdown(&line.socket, rustix::net::Shutdown::Both);
-        if !has_ended(&self.process, PATIENCE) {
-            let _ = self.process.kill();
-        }
-        let _ = self.process.wait();
-    }
-}
-
-/// This program again, as the process that holds a network; `word` tells it apart from its own children.
-fn own_program(word: &str) -> Command {
-    let mut command = Command::new("/proc/self/exe");
-    command.arg0("jobc").arg(COMMAND);
-    if !word.is_empty() {
-        command.arg(word);
-    }
-    command
-}
-
-/// How long the process may take to end its way out.
-const PATIENCE: Duration = Duration::from_secs(2);
-
-/// Waits until a child has ended, and leaves its end to be waited for.
-fn has_ended(process: &Child, within: Duration) -> bool {
-    let pid = i32::try_from(process.id()).ok().and_then(rustix::process::Pid::from_raw);
-    let pidfd =
-        pid.and_then(|pid| rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).ok());
-    pidfd.is_some_and(|pidfd| is_ready(&pidfd, PollFlags::IN, within).is_ok())
 }
 
 /// Names the namespace that a container joins, in place of a new one.
@@ -352,49 +223,10 @@ fn is_probed(plan: &JobPlan) -> bool {
     probes.into_iter().any(|ready| matches!(ready.probe, ProbePlan::Port(_) | ProbePlan::Http { .. }))
 }
 
-/// A socket of the namespace that this thread is in.
-fn socket() -> Result<OwnedFd> {
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    rustix::net::socket_with(AddressFamily::INET, SocketType::STREAM, flags, None)
-        .map_err(|errno| Error::machine("make a socket", errno))
-}
-
-fn connect(socket: &OwnedFd, place: &SocketAddr, within: Duration) -> std::result::Result<(), Errno> {
-    match rustix::net::connect(socket, place) {
-        Err(Errno::INPROGRESS | Errno::INTR) => {}
-        other => return other,
-    }
-    is_ready(socket, PollFlags::OUT, within)?;
-    rustix::net::sockopt::socket_error(socket)?
-}
-
-/// Waits until a descriptor is ready, and for so long at most.
-fn is_ready(fd: &OwnedFd, wanted: PollFlags, within: Duration) -> std::result::Result<(), Errno> {
-    let until = Instant::now() + within;
-    loop {
-        let left = until.saturating_duration_since(Instant::now());
-        let left = rustix::event::Timespec::try_from(left).map_err(|_| Errno::INVAL)?;
-        match rustix::event::poll(&mut [PollFd::new(fd, wanted)], Some(&left)) {
-            Ok(0) => return Err(Errno::TIMEDOUT),
-            Ok(_) => return Ok(()),
-            Err(Errno::INTR) => {}
-            Err(errno) => return Err(errno),
-        }
-    }
-}
-
 fn errno(error: &std::io::Error) -> Errno {
     Errno::from_io_error(error).unwrap_or(Errno::IO)
 }
 
 fn no_such_task(task: usize) -> Error {
     Error::new(Kind::State, format!("no task has the number {task}"))
-}
-
-fn silent(errno: Errno) -> Error {
-    Error::machine("talk to the process that holds the job's network", errno)
-}
-
-fn gone() -> Error {
-    Error::new(Kind::Machine, "the process that holds the job's network has ended")
 }

@@ -9,6 +9,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
+use crate::table::visible;
 use jobc_runtime::job::record::Record;
 use jobc_runtime::job::{Folder, TaskId, event};
 use jobc_runtime::logs::{Choice, Reader, Watch};
@@ -140,6 +141,15 @@ impl Follower {
     pub(crate) fn finish(&mut self) -> io::Result<()> {
         while self.show()? {}
         self.printer.finish()
+    }
+
+    /// Says how a job ended, on standard error.
+    pub(crate) fn end(&mut self, folder: &Folder, explanation: &str) {
+        // What cannot be written to standard error nobody can be told.
+        let _ = self
+            .printer
+            .remark(&format!("{}: {}", folder.id, visible(explanation)))
+            .and_then(|()| self.printer.flush());
     }
 }
 

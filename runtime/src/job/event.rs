@@ -59,7 +59,7 @@ pub enum Kind {
     Started,
     /// A task is ready: `after_ms`.
     Ready,
-    /// A task that was ready is not any more: `why`.
+    /// A task was not ready in time, or with `keep` is not any more: `why`.
     NotReady,
     /// What a task used, once in a while and at its end: the fields of a sample.
     Sampled,

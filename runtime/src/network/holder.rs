@@ -14,7 +14,7 @@ use std::sync::Arc;
 use rustix::process::{Resource, Rlimit};
 
 use super::address::{Addresses, Range};
-use super::order::{Ask, Made, Order, Said, Users, receive, send};
+use super::order::{Ask, Made, ORDER, Order, SHORT, Said, Users, receive, send};
 use super::{namespace, publish, uplink, wire};
 use crate::error::{Error, Kind, Result};
 use crate::namespaces::Namespace;
@@ -25,12 +25,14 @@ use crate::syscall::linux::Linux;
 ///
 /// Its standard input is the supervisor's socket.
 pub fn main(mut words: impl Iterator<Item = OsString>) -> ExitCode {
+    // In place of `exe`, for those who list processes.
+    let _ = std::fs::write("/proc/self/comm", "jobc-network");
     match words.next() {
         None => {}
         Some(word) if word == uplink::KEEP => return uplink::keep(words),
         Some(_) => return misused(),
     }
-    let Ok(Some((order, _))) = receive::<Order>(rustix::stdio::stdin()) else { return misused() };
+    let Ok(Some((order, _))) = receive::<Order>(rustix::stdio::stdin(), ORDER) else { return misused() };
     let (said, held) = match make(&order) {
         Ok((made, held)) => (Said::Made(made), Some(held)),
         Err(error) => (Said::failed(error), None),
@@ -106,7 +108,7 @@ fn enter_user_namespace(users: &Users) -> Result<()> {
     }
     let gone = |errno| Error::machine("talk to the job's supervisor", errno);
     send(rustix::stdio::stdin(), &Said::MapIds {}, None).map_err(gone)?;
-    match receive::<()>(rustix::stdio::stdin()).map_err(gone)? {
+    match receive::<()>(rustix::stdio::stdin(), SHORT).map_err(gone)? {
         Some(_) => Ok(()),
         None => Err(Error::new(Kind::State, "the job's supervisor has ended")),
     }
@@ -128,7 +130,7 @@ fn numbers(namespaces: &[OwnedFd]) -> Vec<i32> {
 impl Held {
     /// Answers until the supervisor ends.
     fn serve(mut self) {
-        while let Ok(Some((ask, _))) = receive(rustix::stdio::stdin()) {
+        while let Ok(Some((ask, _))) = receive(rustix::stdio::stdin(), SHORT) {
             let (said, socket) = match self.answer(ask) {
                 Ok(answer) => answer,
                 Err(error) => (Said::failed(error), None),
@@ -146,7 +148,7 @@ impl Held {
             Ask::Socket(_) => {
                 // From the bridge, or from where the task is alone.
                 namespace::enter(self.bridge.as_deref().unwrap_or(own))?;
-                Ok((Said::Socket {}, Some(super::socket()?)))
+                Ok((Said::Socket {}, Some(super::socket::socket()?)))
             }
             Ask::Renew(_) => {
                 *own = namespace::apart(|| {

@@ -141,7 +141,8 @@ impl Tool {
             Linux
                 .unshare(Namespace::Pid.flag())
                 .map_err(|errno| Error::machine("make a pid namespace", errno))?;
-            super::own_program(KEEP)
+            super::held::own_program()
+                .arg(KEEP)
                 .arg(program)
                 .args(self.arguments(place, range))
                 .stdin(Stdio::piped())

@@ -75,6 +75,11 @@ fn make(archive: &Path, root: &Path, as_root: bool) -> Result<()> {
         [0x28, 0xb5, 0x2f, 0xfd, ..] => return Err(compressed(archive, "zstd", "unzstd")),
         [0xfd, b'7', b'z', b'X', b'Z', ..] => return Err(compressed(archive, "xz", "unxz")),
         [b'B', b'Z', b'h', ..] => return Err(compressed(archive, "bzip2", "bunzip2")),
+        [b'P', b'K', 3, 4, ..] => {
+            let message =
+                format!("`{shown}` is a zip archive; tar is read here, as it is or compressed by gzip");
+            return Err(Error::new(Kind::Unsupported, message).help("make a tar archive of what is in it"));
+        }
         _ => read(BufReader::with_capacity(1 << 16, file), tree),
     }
     .map_err(failed)

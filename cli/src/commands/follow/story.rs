@@ -59,7 +59,7 @@ fn told(event: &Event) -> Option<String> {
         Kind::Started if event.attempt > Some(1) => format!("started, attempt {}", event.attempt?),
         Kind::Started => "started".to_owned(),
         Kind::Ready => "ready".to_owned(),
-        Kind::NotReady => format!("is not ready any more: {words}"),
+        Kind::NotReady => format!("is {words}"),
         Kind::Retried => format!("is tried again: {words}"),
         Kind::Paused => "paused".to_owned(),
         Kind::Resumed => "resumed".to_owned(),

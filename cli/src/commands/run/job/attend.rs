@@ -16,6 +16,7 @@ use rustix::process::{Pid, PidfdFlags};
 use crate::commands::follow::Follower;
 use crate::commands::follow::output::or_end;
 use crate::commands::jobs::Jobs;
+use crate::table::visible;
 use crate::terminal;
 
 /// As long as it takes: signals and ends wake us.
@@ -79,10 +80,18 @@ pub(super) fn attend(
         let running = jobs.iter_mut().zip(&mut records).filter(|(job, _)| !job.over);
         for ((job, record), _) in running.zip(&ready[1..]).filter(|(_, ready)| **ready) {
             *record = job.ended(all)?;
+            let Some(end) = record.as_ref().and_then(|record| record.end.as_ref()) else { continue };
+            match &mut shown {
+                Some(follower) => {
+                    or_end(follower.finish());
+                    follower.end(&job.folder, &end.explanation);
+                }
+                None if end.exit_code == 0 => {}
+                None => {
+                    terminal::eprint(&format!("jobc: {}: {}\n", job.folder.id, visible(&end.explanation)));
+                }
+            }
         }
-    }
-    if let Some(mut follower) = shown {
-        or_end(follower.finish());
     }
     Ok(records.into_iter().flatten().collect())
 }
