@@ -1,11 +1,16 @@
 //! The command line.
 
 #[cfg(target_os = "linux")]
+pub(crate) mod jobs;
+#[cfg(target_os = "linux")]
 pub(crate) mod oci;
 #[cfg(target_os = "linux")]
 pub(crate) mod run;
+#[cfg(target_os = "linux")]
+pub(crate) mod watch;
 
 use camino::Utf8PathBuf;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use jobc_compiler::diagnostic::render::Format;
@@ -13,7 +18,7 @@ use jobc_schema::BackendName;
 use jobc_schema::target::GpuInjection;
 
 #[cfg(target_os = "linux")]
-use {oci::OciArgs, run::RunArgs};
+use {jobs::JobCommand, oci::OciArgs, run::RunArgs};
 
 /// Compile one job file into Dockerfiles, OCI bundles, cgroup files, Kubernetes manifests and OpenPAI jobs.
 #[derive(Debug, Parser)]
@@ -35,9 +40,12 @@ pub(crate) enum Command {
     Build(BuildArgs),
     /// Check a job without writing anything
     Check(CheckArgs),
-    /// Run a bundle on this machine, in the foreground
+    /// Run a job, a built plan or one bundle on this machine
     #[cfg(target_os = "linux")]
     Run(RunArgs),
+    #[cfg(target_os = "linux")]
+    #[command(flatten)]
+    Job(JobCommand),
     /// Make, start and remove containers as an OCI runtime does, for podman, containerd and others
     #[cfg(target_os = "linux")]
     Oci(OciArgs),
@@ -96,10 +104,13 @@ pub(crate) enum Command {
 #[command(
     name = "jobc run",
     bin_name = "jobc run",
-    about = "Run a bundle on this machine, in the foreground",
+    about = "Run a job, a built plan or one bundle on this machine",
     max_term_width = 100
 )]
 pub(crate) struct OnlyRun {
+    /// How findings are shown
+    #[arg(long, value_enum, default_value_t = FormatArg::Text)]
+    pub format: FormatArg,
     /// When to use colours
     #[arg(long, value_enum, default_value_t = ColourArg::Auto, env = "JOBC_COLOR", value_name = "WHEN", alias = "color")]
     pub colour: ColourArg,
@@ -277,6 +288,20 @@ impl From<GpuInjectionArg> for GpuInjection {
             GpuInjectionArg::None => Self::None,
         }
     }
+}
+
+/// The two ways to show a list; the type is that of the option `--format` of all commands, which this one takes the
+/// place of.
+pub(crate) fn table_or_json() -> impl TypedValueParser<Value = FormatArg> {
+    PossibleValuesParser::new([PossibleValue::new("table"), PossibleValue::new("json")])
+        .map(|word| if word == "json" { FormatArg::Json } else { FormatArg::Text })
+}
+
+/// `text` or `json`, for lines that come one by one.
+#[cfg(target_os = "linux")]
+pub(crate) fn text_or_json() -> impl TypedValueParser<Value = FormatArg> {
+    PossibleValuesParser::new([PossibleValue::new("text"), PossibleValue::new("json")])
+        .map(|word| if word == "json" { FormatArg::Json } else { FormatArg::Text })
 }
 
 fn parse_set(text: &str) -> Result<(String, String), String> {

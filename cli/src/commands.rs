@@ -6,17 +6,41 @@ pub(crate) mod check;
 pub(crate) mod completions;
 #[cfg(target_os = "linux")]
 pub(crate) mod doctor;
+#[cfg(target_os = "linux")]
+pub(crate) mod events;
+#[cfg(target_os = "linux")]
+pub(crate) mod exec;
 pub(crate) mod explain;
+#[cfg(target_os = "linux")]
+pub(crate) mod follow;
 pub(crate) mod import;
 pub(crate) mod init;
+#[cfg(target_os = "linux")]
+pub(crate) mod inspect;
+#[cfg(target_os = "linux")]
+pub(crate) mod jobs;
+#[cfg(target_os = "linux")]
+pub(crate) mod logs;
 pub(crate) mod lsp;
 pub(crate) mod man;
 #[cfg(target_os = "linux")]
 pub(crate) mod oci;
 pub(crate) mod plan;
 #[cfg(target_os = "linux")]
+pub(crate) mod ps;
+#[cfg(target_os = "linux")]
+pub(crate) mod report;
+#[cfg(target_os = "linux")]
+pub(crate) mod rm;
+#[cfg(target_os = "linux")]
 pub(crate) mod run;
 pub(crate) mod schema;
+#[cfg(target_os = "linux")]
+pub(crate) mod stats;
+#[cfg(target_os = "linux")]
+pub(crate) mod stop;
+#[cfg(target_os = "linux")]
+pub(crate) mod top;
 
 use crate::Outcome;
 use crate::input::Unusable;

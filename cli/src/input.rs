@@ -3,6 +3,7 @@
 use std::io::Read as _;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use jobc_compiler::adjust::Adjustments;
 use jobc_compiler::compile::Request;
 use jobc_compiler::files;
 use jobc_compiler::source::{Source, SourceId, Sources};
@@ -16,6 +17,8 @@ pub(crate) struct Input {
     pub sources: Sources,
     /// The job file's folder, absolute.
     pub folder: Utf8PathBuf,
+    /// The job file as it was named.
+    name: Utf8PathBuf,
     files: DiskFiles,
     job: SourceId,
     targets: Option<SourceId>,
@@ -25,7 +28,9 @@ pub(crate) struct Input {
 /// Why an input cannot be used, in words for a person.
 pub(crate) struct Unusable(pub String);
 
-const JOB_NAMES: [&str; 3] = ["job.yaml", "job.yml", "job.json"];
+pub(crate) const JOB_NAMES: [&str; 3] = ["job.yaml", "job.yml", "job.json"];
+/// What standard input is called in findings.
+const STDIN: &str = "<stdin>";
 
 impl Input {
     /// Reads what the arguments name.
@@ -37,8 +42,8 @@ impl Input {
         } else {
             (folder_of(&path)?, read(&path)?)
         };
-        let name = if path == "-" { Utf8PathBuf::from("<stdin>") } else { path };
-        let job = sources.add(Source::new(name, text));
+        let name = if path == "-" { Utf8PathBuf::from(STDIN) } else { path };
+        let job = sources.add(Source::new(name.clone(), text));
         let targets = match &args.targets {
             Some(path) => Some(path.clone()),
             None => find_targets(&folder).map(|path| shorten(&path)),
@@ -51,7 +56,17 @@ impl Input {
             .map(|path| Ok(sources.add(Source::new(path.clone(), read(path)?))))
             .collect::<Result<_, _>>()?;
         let files = DiskFiles::new(folder.clone());
-        Ok(Self { sources, folder, files, job, targets, params })
+        Ok(Self { sources, folder, name, files, job, targets, params })
+    }
+
+    /// The job file, absolute as far as its name can be; `<stdin>` for standard input.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn path(&self) -> Utf8PathBuf {
+        if self.name == STDIN {
+            self.name.clone()
+        } else {
+            self.folder.join(self.name.file_name().unwrap_or_default())
+        }
     }
 
     /// What the compiler is asked; `to_job` tells the way from an output folder back.
@@ -66,9 +81,11 @@ impl Input {
             set: args.set.clone(),
             params: self.params.clone(),
             only_targets: args.target.clone(),
+            run_here: false,
             only_backends: args.backend.clone(),
             allow_lossy: args.allow_lossy,
             gpu_injection: args.gpu_injection.map(Into::into),
+            adjustments: Adjustments::default(),
             files: &self.files,
             to_job,
         }
@@ -77,7 +94,7 @@ impl Input {
 
 /// Reads a file, or standard input where it is `-`, with the name it has in findings.
 pub(crate) fn read_one(path: &Utf8Path) -> Result<Source, Unusable> {
-    if path == "-" { Ok(Source::new("<stdin>", read_stdin()?)) } else { Ok(Source::new(path, read(path)?)) }
+    if path == "-" { Ok(Source::new(STDIN, read_stdin()?)) } else { Ok(Source::new(path, read(path)?)) }
 }
 
 fn job_path(given: Option<&Utf8Path>) -> Result<Utf8PathBuf, Unusable> {
@@ -105,7 +122,7 @@ fn read_stdin() -> Result<String, Unusable> {
     let mut bytes = Vec::new();
     let read = std::io::stdin().lock().read_to_end(&mut bytes);
     read.map_err(|error| Unusable(format!("cannot read standard input: {}", reason(&error))))?;
-    text(bytes, "<stdin>")
+    text(bytes, STDIN)
 }
 
 fn text(bytes: Vec<u8>, name: &str) -> Result<String, Unusable> {

@@ -7,7 +7,11 @@ mod commands;
 mod disk;
 mod input;
 mod output;
+#[cfg(target_os = "linux")]
+mod quantity;
 mod report;
+#[cfg(target_os = "linux")]
+mod table;
 mod terminal;
 
 use std::process::ExitCode;
@@ -36,10 +40,12 @@ enum Outcome {
 
 fn main() -> ExitCode {
     #[cfg(target_os = "linux")]
-    if let Some(code) = containers() {
+    if let Some(code) = containers().or_else(supervisor) {
         return code;
     }
     std::panic::set_hook(Box::new(|panic| {
+        #[cfg(target_os = "linux")]
+        jobc_runtime::terminal::raw_mode::restore();
         complain_of_panic(panic);
         std::process::exit(Outcome::Fault as i32);
     }));
@@ -54,7 +60,9 @@ fn main() -> ExitCode {
         Command::Backends { target } => commands::backends::run(target.as_deref(), &args),
         Command::Import(import) => commands::import::run(import, &args),
         #[cfg(target_os = "linux")]
-        Command::Run(run) => return commands::run::run(run).into(),
+        Command::Run(run) => return commands::run::run(run, args.format).into(),
+        #[cfg(target_os = "linux")]
+        Command::Job(command) => return about_jobs(command),
         #[cfg(target_os = "linux")]
         Command::Oci(oci) => return commands::oci::run(oci).into(),
         Command::Init(init) => commands::init::run(init),
@@ -69,6 +77,29 @@ fn main() -> ExitCode {
     ExitCode::from(outcome as u8)
 }
 
+/// The commands about jobs on this machine.
+#[cfg(target_os = "linux")]
+fn about_jobs(command: &args::jobs::JobCommand) -> ExitCode {
+    use args::jobs::JobCommand;
+    commands::jobs::finish(match command {
+        JobCommand::Ps(ps) => commands::ps::run(ps),
+        JobCommand::Inspect(inspect) => commands::inspect::run(inspect),
+        JobCommand::Logs(logs) => commands::logs::run(logs),
+        JobCommand::Events(events) => commands::events::run(events),
+        JobCommand::Stats(stats) => commands::stats::run(stats),
+        JobCommand::Top(top) => commands::top::run(top),
+        JobCommand::Report(report) => commands::report::run(report),
+        JobCommand::Exec(exec) => commands::exec::run(exec),
+        JobCommand::Stop(stop) => commands::stop::stop(stop),
+        JobCommand::Kill(kill) => commands::stop::kill(kill),
+        JobCommand::Pause(jobs) => commands::stop::pause(jobs),
+        JobCommand::Resume(jobs) => commands::stop::resume(jobs),
+        JobCommand::Wait(jobs) => commands::stop::wait(jobs),
+        JobCommand::Rm(rm) => commands::rm::rm(rm),
+        JobCommand::Gc(gc) => commands::rm::gc(gc),
+    })
+}
+
 /// `jobc run` and `jobc oci`, told by the first word, or by the name `jobc-oci` that podman is given.
 ///
 /// They come before everything else, for a container's start is counted in milliseconds: of the command line only what
@@ -80,6 +111,9 @@ fn containers() -> Option<ExitCode> {
     let name = words.next().unwrap_or_default();
     let renamed = std::path::Path::new(&name).file_name().is_some_and(|name| name == "jobc-oci");
     let word = if renamed { Some("oci".into()) } else { words.next() };
+    if word.as_deref() == Some(jobc_runtime::network::COMMAND.as_ref()) {
+        return Some(jobc_runtime::network::hold(words));
+    }
     let is_run = word.as_deref() == Some("run".as_ref());
     if !is_run && word.as_deref() != Some("oci".as_ref()) {
         return None;
@@ -94,7 +128,7 @@ fn containers() -> Option<ExitCode> {
         match OnlyRun::try_parse_from(words) {
             Ok(only) => {
                 only.colour.write_global();
-                commands::run::run(&only.run)
+                commands::run::run(&only.run, only.format)
             }
             Err(error) => commands::run::misused(&error),
         }
@@ -102,6 +136,26 @@ fn containers() -> Option<ExitCode> {
         OnlyOci::try_parse_from(words)
             .map_or_else(|error| commands::run::misused(&error), |only| commands::oci::run(&only.oci))
     }))
+}
+
+/// The supervisor of a job, which `jobc run` starts: it stays for as long as the job, and touches nothing of the compiler.
+#[cfg(target_os = "linux")]
+fn supervisor() -> Option<ExitCode> {
+    use jobc_runtime::supervisor::start;
+    let mut words = std::env::args_os().skip(1);
+    if words.next().as_deref() != Some(start::COMMAND.as_ref()) {
+        return None;
+    }
+    std::panic::set_hook(Box::new(|panic| {
+        complain_of_panic(panic);
+        std::process::exit(i32::from(commands::run::OWN_FAILURE));
+    }));
+    let words: Vec<_> = words.collect();
+    let code = start::become_supervisor(&words).unwrap_or_else(|error| {
+        terminal::eprint(&report::container_error(&error));
+        error.exit_code()
+    });
+    Some(code.into())
 }
 
 fn complain_of_panic(panic: &std::panic::PanicHookInfo<'_>) {

@@ -129,6 +129,24 @@ fn is_same(path: &Utf8Path, artifact: &Artifact) -> bool {
         && fs::read(path).is_ok_and(|bytes| bytes == artifact.bytes)
 }
 
+/// Writes artifacts into a folder that is not there yet and that nobody else knows of.
+#[cfg(target_os = "linux")]
+pub(crate) fn fill_new(folder: &std::path::Path, artifacts: &[Artifact]) -> io::Result<()> {
+    fs::create_dir(folder)?;
+    let mut made: BTreeSet<&Utf8Path> = BTreeSet::new();
+    for artifact in artifacts {
+        let path = folder.join(&artifact.path);
+        if let Some(parent) = artifact.path.parent()
+            && made.insert(parent)
+        {
+            fs::create_dir_all(folder.join(parent))?;
+        }
+        let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(artifact.mode).open(&path)?;
+        io::Write::write_all(&mut file, &artifact.bytes)?;
+    }
+    Ok(())
+}
+
 fn fill(staging: &Utf8Path, old: &Utf8Path, artifacts: &[Artifact]) -> io::Result<()> {
     if staging.exists() {
         fs::remove_dir_all(staging)?;

@@ -8,24 +8,24 @@ use jobc_schema::Bytes;
 use jobc_schema::plan::Totals;
 
 use crate::Outcome;
-use crate::args::{Args, FormatArg};
+use crate::args::FormatArg;
 use crate::terminal;
 
 /// Shows the findings: to people on standard error, to programs on standard output.
 ///
 /// `stdout_is_taken` where standard output carries the files themselves.
-pub(crate) fn findings(sources: &Sources, sink: Sink, args: &Args, stdout_is_taken: bool) -> Outcome {
+pub(crate) fn findings(sources: &Sources, sink: Sink, format: FormatArg, stdout_is_taken: bool) -> Outcome {
     let diagnostics = sink.finish();
     let outcome = if count(&diagnostics, Severity::Error) > 0 { Outcome::Errors } else { Outcome::Fine };
     let style = terminal::style();
-    let text = render(args.format.into(), sources, &diagnostics, &style);
-    let for_people = matches!(args.format, FormatArg::Text | FormatArg::Short);
+    let text = render(format.into(), sources, &diagnostics, &style);
+    let for_people = matches!(format, FormatArg::Text | FormatArg::Short);
     if for_people || stdout_is_taken {
         terminal::eprint(&text);
     } else {
         terminal::print(&text);
     }
-    if args.format == FormatArg::Text
+    if format == FormatArg::Text
         && let Some(line) = summary(&diagnostics)
     {
         terminal::eprint(&format!("{line}\n"));

@@ -46,9 +46,22 @@ pub(crate) fn style() -> TextStyle {
 
 /// The terminal's width, or a usual one.
 fn columns() -> usize {
-    rustix::termios::tcgetwinsize(io::stderr())
-        .ok()
-        .map(|size| usize::from(size.ws_col))
-        .filter(|&n| n >= 40)
-        .unwrap_or(100)
+    columns_of(io::stderr()).unwrap_or(100)
+}
+
+/// The width of the terminal that standard output is; nothing where it is a pipe or a file.
+#[cfg(target_os = "linux")]
+pub(crate) fn columns_of_stdout() -> Option<usize> {
+    io::stdout().is_terminal().then(|| columns_of(io::stdout()).unwrap_or(100))
+}
+
+/// The same of standard error.
+#[cfg(target_os = "linux")]
+pub(crate) fn columns_of_stderr() -> Option<usize> {
+    io::stderr().is_terminal().then(columns)
+}
+
+fn columns_of(terminal: impl std::os::fd::AsFd) -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(terminal).ok()?;
+    Some(usize::from(size.ws_col)).filter(|&n| n >= 40)
 }

@@ -1,10 +1,12 @@
 //! The passes in order: what the command line, the editor and the tests call.
 
 use camino::Utf8PathBuf;
+use indexmap::IndexMap;
 use jobc_schema::plan::{JobPlan, Plan, TargetPlan};
 use jobc_schema::target::{GpuInjection, Target};
 use jobc_schema::{BackendName, Pointer, Targets};
 
+use crate::adjust::{Adjustments, adjust};
 use crate::backend::{Content, Context, PartOf};
 use crate::diagnostic::{Diagnostic, DocumentId, Place, Sink, codes};
 use crate::document::Document;
@@ -28,12 +30,17 @@ pub struct Request<'a> {
     pub params: Vec<SourceId>,
     /// The targets asked for by name; empty: the file's defaults, else all.
     pub only_targets: Vec<String>,
+    /// Whether the job is to be run on this machine: for one target that has the oci backend, which is the one asked for,
+    /// else the only such one of the file's defaults, else the built-in `local`.
+    pub run_here: bool,
     /// The backends asked for; empty: all of each target.
     pub only_backends: Vec<BackendName>,
     /// Whether what cannot be expressed becomes a warning.
     pub allow_lossy: bool,
     /// What of the GPU set-up OCI bundles carry.
     pub gpu_injection: Option<GpuInjection>,
+    /// What runs of the job, where that is less than all.
+    pub adjustments: Adjustments,
     /// Files beside the job file.
     pub files: &'a dyn Files,
     /// The way from a target's output folder to the job file's, for the job with that name.
@@ -46,6 +53,8 @@ pub struct Planned {
     pub jobs: Vec<JobPlan>,
     /// Whether the targets were only tried because nothing was chosen.
     pub on_refusal: OnRefusal,
+    /// Roles with fewer instances than the file says, with what it says.
+    pub scaled: IndexMap<String, u32>,
     document: Document,
     targets: Option<Document>,
 }
@@ -94,8 +103,15 @@ pub fn plan(sources: &mut Sources, request: &Request<'_>, sink: &mut Sink) -> Op
     if sink.has_errors() {
         return None;
     }
-    let (jobs, on_refusal) = planned?;
-    Some(Planned { jobs, on_refusal, document: document?, targets: targets_document })
+    let Decided { jobs, on_refusal, scaled } = planned?;
+    Some(Planned { jobs, on_refusal, scaled, document: document?, targets: targets_document })
+}
+
+/// What passes 2 to 4 make of a document.
+struct Decided {
+    jobs: Vec<JobPlan>,
+    on_refusal: OnRefusal,
+    scaled: IndexMap<String, u32>,
 }
 
 /// Passes 2 to 4: a document to plans.
@@ -105,7 +121,7 @@ fn decide(
     sources: &mut Sources,
     request: &Request<'_>,
     sink: &mut Sink,
-) -> Option<(Vec<JobPlan>, OnRefusal)> {
+) -> Option<Decided> {
     let mut schema = Sink::new();
     let sound = validate::validate(document, &mut schema);
     let salvaged = if sound { None } else { salvage(document, schema.diagnostics()) };
@@ -126,7 +142,8 @@ fn decide(
     if !sound || (request.targets.is_some() && targets.is_none()) {
         return None;
     }
-    Some((plans(document, &places, &overrides, sources, request, sink), on_refusal))
+    let (jobs, scaled) = plans(document, &places, &overrides, sources, request, sink);
+    Some(Decided { jobs, on_refusal, scaled })
 }
 
 /// Passes 3 and 4: a sound document to one plan a combination and place.
@@ -137,8 +154,9 @@ fn plans(
     sources: &mut Sources,
     request: &Request<'_>,
     sink: &mut Sink,
-) -> Vec<JobPlan> {
-    let variants = expand(document, sources, overrides, sink);
+) -> (Vec<JobPlan>, IndexMap<String, u32>) {
+    let mut variants = expand(document, sources, overrides, sink);
+    let scaled = adjust(&mut variants, &request.adjustments, sink);
     let mut jobs = Vec::with_capacity(variants.len() * places.len());
     for variant in &variants {
         let substituted = variant.document != *document;
@@ -155,7 +173,11 @@ fn plans(
             jobs.push(plan);
         }
     }
-    jobs
+    if request.adjustments.no_gpu {
+        // It is what was asked for.
+        sink.retain(|d| d.code != codes::IDLE_GPU_IMAGE);
+    }
+    (jobs, scaled)
 }
 
 /// The targets to build for: those asked for, else the file's defaults, else all.
@@ -170,6 +192,9 @@ fn choose_targets(
         None => built_in.iter().map(|(name, target)| (*name, target, true)).collect(),
     };
     let default = targets.map_or(&[][..], |file| &file.default[..]);
+    if request.run_here && request.only_targets.is_empty() {
+        return choose_one_to_run(&known, default, sink).map(|place| (vec![place], OnRefusal::Fail));
+    }
     let asked = if request.only_targets.is_empty() { default } else { &request.only_targets[..] };
     let chosen = !request.only_targets.is_empty() || !request.only_backends.is_empty() || !default.is_empty();
     let mut places = Vec::new();
@@ -203,6 +228,36 @@ fn choose_targets(
     }
     let on_refusal = if chosen || targets.is_some() { OnRefusal::Fail } else { OnRefusal::Skip };
     (!sink.has_errors() || !places.is_empty()).then_some((places, on_refusal))
+}
+
+/// The target of a job that is run on this machine, where none was asked for.
+fn choose_one_to_run(
+    known: &[(&str, &Target, bool)],
+    default: &[String],
+    sink: &mut Sink,
+) -> Option<TargetPlan> {
+    let is_default = |name: &str| default.is_empty() || default.iter().any(|known| known == name);
+    let mut fit = known
+        .iter()
+        .filter(|(name, settings, _)| is_default(name) && settings.backends.contains(&BackendName::Oci));
+    let place = |name: &str, settings: &Target, built_in| TargetPlan {
+        name: name.to_owned(),
+        built_in,
+        settings: settings.clone(),
+    };
+    match (fit.next(), fit.next()) {
+        (Some(&(name, settings, built_in)), None) => Some(place(name, settings, built_in)),
+        (Some((first, ..)), Some((second, ..))) => {
+            let names = [*first, *second].into_iter().chain(fit.map(|(name, ..)| *name));
+            let message = format!("the job could run for {}; choose one", suggest::list(names));
+            sink.push(Diagnostic::error(codes::NO_SUCH_TARGET, message).note("`--target NAME` names it"));
+            None
+        }
+        (None, _) => {
+            let [local, ..] = built_in_targets();
+            Some(place(local.0, &local.1, true))
+        }
+    }
 }
 
 fn unknown_target(name: &str, known: &[(&str, &Target, bool)], from_file: bool) -> Diagnostic {

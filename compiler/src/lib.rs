@@ -5,8 +5,8 @@
 //! 1. [`parse::parse`]: text to a [`document::Document`], a span for every key and value;
 //!    [`template::expand_templates`] puts in what `uses` names, [`import::import`] reads other people's formats;
 //! 2. [`validate::validate`]: the document against the schema, explained in words; [`validate::job`] makes it typed;
-//! 3. [`expand::expand`]: parameters and matrix, one document a combination; [`resolve::resolve`]: a typed job and a
-//!    target to a plan in which everything is decided;
+//! 3. [`expand::expand`]: parameters and matrix, one document a combination; [`adjust::adjust`]: fewer instances of it, where
+//!    the command line says so; [`resolve::resolve`]: a typed job and a target to a plan in which everything is decided;
 //! 4. [`check::check`]: lints over the plan;
 //! 5. [`lower::lower`]: the plan to structured files, through the [`backends`];
 //! 6. [`emit`]: structured files to bytes, with a [`source_map`].
@@ -14,6 +14,7 @@
 //! What a user did wrong is a [`diagnostic::Diagnostic`] in a [`diagnostic::Sink`], never an `Err`; a pass goes on as
 //! far as it can. Nothing here reads a file, a clock or the environment: files come through [`files::Files`].
 
+pub mod adjust;
 pub mod backend;
 pub mod backends;
 pub mod check;

@@ -4,6 +4,9 @@
 //! (docs/oci.md). An allocation answers them. It is applied to a copy of config.json, which is what then runs, under
 //! this runtime or another; the bundle itself is never changed.
 
+pub mod image;
+mod task;
+
 use std::fmt;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -17,6 +20,8 @@ use crate::error::{Error, Kind, Result};
 use crate::root::Root;
 use crate::{rootless, user};
 
+pub use task::{Given, task};
+
 /// The answers to a bundle's annotations.
 #[derive(Debug)]
 pub struct Allocation {
@@ -29,7 +34,7 @@ pub struct Allocation {
 }
 
 /// Who a name stands for in the container's /etc/passwd and /etc/group.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamedUser {
     /// `USER` or `USER:GROUP`, as the bundle has it.
     pub name: String,
@@ -62,14 +67,7 @@ impl Allocation {
         }
         see_volumes(bundle)?;
         let root = Root::of(bundle, choice, folder)?;
-        let user = bundle.annotation("dev.jobc.user").map(|name| {
-            let at = |error: Error| error.at("/annotations/dev.jobc.user");
-            let root = open(root.files())?;
-            let user::Account { uid, gid, additional: further } =
-                user::lookup(root.as_fd(), name).map_err(at)?;
-            Ok(NamedUser { name: name.to_owned(), uid, gid, further })
-        });
-        Ok(Self { user: user.transpose()?, root, outputs: absent_outputs(bundle) })
+        Ok(Self { user: user_of(bundle, &root)?, root, outputs: absent_outputs(bundle) })
     }
 
     /// Makes what is not there yet.
@@ -146,6 +144,19 @@ impl fmt::Display for Allocation {
         }
         Ok(())
     }
+}
+
+/// The user that a bundle names, as its root knows them.
+fn user_of(bundle: &Bundle, root: &Root) -> Result<Option<NamedUser>> {
+    bundle.annotation("dev.jobc.user").map(|name| named_user(root.files(), name)).transpose()
+}
+
+/// Who `USER` or `USER:GROUP` is in a root.
+pub(crate) fn named_user(root: &Path, name: &str) -> Result<NamedUser> {
+    let root = open(root)?;
+    let user::Account { uid, gid, additional: further } =
+        user::lookup(root.as_fd(), name).map_err(|error| error.at("/annotations/dev.jobc.user"))?;
+    Ok(NamedUser { name: name.to_owned(), uid, gid, further })
 }
 
 fn open(folder: &Path) -> Result<OwnedFd> {

@@ -3,8 +3,7 @@
 
 use std::ffi::{CString, c_char};
 
-/// C strings and the array of pointers to them, ended by a null pointer.
-#[derive(Debug)]
+/// C strings and the array of pointers to them, ended by a null pointer. Its `Debug` shows none: there may be secrets.
 pub struct CList {
     texts: Vec<CString>,
     pointers: Vec<*const c_char>,
@@ -14,6 +13,12 @@ pub struct CList {
 unsafe impl Send for CList {}
 // SAFETY: nothing is changed through a shared reference.
 unsafe impl Sync for CList {}
+
+impl std::fmt::Debug for CList {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CList").field("length", &self.texts.len()).finish_non_exhaustive()
+    }
+}
 
 impl CList {
     /// A list of these strings.

@@ -29,9 +29,10 @@ use serde::{Deserialize, Serialize};
 
 pub use controller::Controller;
 pub use layout::{Hierarchy, Layout, Unified, Version};
+pub use life::remove_empty;
 pub use path::GroupPath;
 pub use plan::{Group, Interface, Plan};
-pub use usage::Usage;
+pub use usage::{Meter, Usage};
 
 use crate::error::{Error, Result};
 

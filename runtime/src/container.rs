@@ -18,6 +18,7 @@ use crate::cgroup::Cgroup;
 use crate::config::Config;
 use crate::error::{Error, Kind, Result};
 use crate::hooks::Stage;
+use crate::secrets::Variables;
 use crate::signals::Signal;
 use crate::state::store::{Entry, Store};
 use crate::state::{Id, Record, Status};
@@ -45,6 +46,10 @@ pub struct Options {
     ///
     /// Needed where config.json asks for a terminal; the name sent with it is `/dev/ptmx`.
     pub console: Option<OwnedFd>,
+    /// What the container has for descriptors 0, 1 and 2; ours unless given. A terminal goes before it.
+    pub streams: Option<[OwnedFd; 3]>,
+    /// How many files may be open, soft and hard (`RLIMIT_NOFILE`), where ours is not what config.json's author knows.
+    pub open_files: Option<(u64, u64)>,
     /// Rows and columns of the user's own terminal, which count before config.json's `consoleSize`.
     pub window_size: Option<(u16, u16)>,
     /// How many descriptors from 3 on stay open in the container.
@@ -53,6 +58,8 @@ pub struct Options {
     pub end_with_parent: bool,
     /// Stay in the caller's session keyring (keyrings(7)).
     pub keep_keyring: bool,
+    /// Variables of the first process that are in no file.
+    pub secret_environment: Variables,
 }
 
 /// How long a killed process may take to be gone, in milliseconds. One that waits for a device takes longer.

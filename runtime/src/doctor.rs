@@ -11,7 +11,7 @@ mod capabilities;
 mod cgroups;
 mod distribution;
 mod file_systems;
-mod gpus;
+pub mod gpus;
 mod ids;
 mod kernel;
 mod limits;

@@ -282,7 +282,7 @@ fn overlap(first: u32, length: u32, other: u32, other_length: u32) -> bool {
 }
 
 /// The path of an executable file among the folders of `PATH`.
-fn program(name: &str) -> Option<PathBuf> {
+pub(crate) fn program(name: &str) -> Option<PathBuf> {
     let folders = std::env::var_os("PATH").unwrap_or_else(|| "/usr/bin:/bin:/usr/sbin:/sbin".into());
     std::env::split_paths(&folders)
         .filter(|folder| folder.is_absolute())

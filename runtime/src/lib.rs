@@ -10,6 +10,7 @@
 //! through [`syscall::Kernel`], so that tests can record them or let one fail.
 #![cfg(target_os = "linux")]
 
+pub mod admission;
 pub mod allocate;
 pub mod bundle;
 pub mod c_list;
@@ -24,23 +25,32 @@ pub mod exec;
 pub mod features;
 pub mod hooks;
 pub mod id_map;
+pub mod job;
 mod kernel_file;
+pub mod lifecycle;
+pub mod logs;
 pub mod machine;
+pub mod metrics;
 pub mod mounts;
 pub mod namespaces;
+pub mod network;
 pub mod operation;
 pub mod own_program;
 pub mod prepare;
 pub mod privileges;
 pub mod process;
+pub mod provision;
+pub mod ready;
 pub mod rlimits;
 pub mod root;
 pub mod rootfs;
 pub mod rootless;
 pub mod seccomp;
+pub mod secrets;
 pub mod signals;
 pub mod start;
 pub mod state;
+pub mod supervisor;
 pub mod syscall;
 pub mod terminal;
 pub mod trampoline;

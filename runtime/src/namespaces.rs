@@ -123,10 +123,10 @@ impl IdMapFiles {
     /// Writes the files.
     pub fn write<K: Kernel>(&self, child: &mut Child<'_, K>) -> Result<(), Errno> {
         if self.deny_groups {
-            child.write_proc(c"self/setgroups", b"deny")?;
+            child.write_own(c"self/setgroups", b"deny")?;
         }
-        child.write_proc(c"self/uid_map", self.uid.as_bytes())?;
-        child.write_proc(c"self/gid_map", self.gid.as_bytes())
+        child.write_own(c"self/uid_map", self.uid.as_bytes())?;
+        child.write_own(c"self/gid_map", self.gid.as_bytes())
     }
 }
 

@@ -54,6 +54,13 @@ pub enum Operation {
     JoinCgroups(Vec<Fd>),
     /// Enter a namespace that is there.
     Join(Join),
+    /// Make these the descriptors 0, 1 and 2.
+    SetStreams {
+        /// Ours for each.
+        streams: [Fd; 3],
+        /// The user they are given to, who may then open them again as /dev/stdout.
+        owner: u32,
+    },
     /// Leave the parent's namespaces for new ones (`CLONE_NEW*` bits).
     Unshare(u32),
     /// Set the clocks of the new time namespace.
@@ -170,8 +177,15 @@ impl Operation {
             Self::TakeIds { uid, gid } => kernel.setgid(*gid).and_then(|()| kernel.setuid(*uid)),
             Self::JoinCgroups(groups) => groups.iter().try_for_each(|&group| kernel.write(group, b"0")),
             Self::Join(namespace) => kernel.setns(namespace.fd, namespace.kind.flag()),
+            Self::SetStreams { streams, owner } => streams.iter().zip(0..).try_for_each(|(&fd, standard)| {
+                if *owner != 0 {
+                    // It writes to what is open in any case; only opening it by name needs this.
+                    let _ = kernel.fchown(fd, *owner, kernel.stat(fd)?.gid);
+                }
+                kernel.dup_to(fd, standard)
+            }),
             Self::Unshare(flags) => kernel.unshare(*flags),
-            Self::SetClocks(offsets) => child.write_proc(c"self/timens_offsets", offsets.as_bytes()),
+            Self::SetClocks(offsets) => child.write_own(c"self/timens_offsets", offsets.as_bytes()),
             Self::NewSession => kernel.setsid(),
             Self::NewKeyring => match kernel.new_keyring() {
                 // A kernel without keyrings, or whose filter for us forbids them, has none to share.
@@ -205,7 +219,7 @@ impl Operation {
                 MountAttributes { propagation: *propagation, ..MountAttributes::default() },
             ),
             Self::SetLimit { resource, soft, hard, .. } => kernel.setrlimit(*resource, *soft, *hard),
-            Self::SetOomScore(score) => child.write_proc(c"self/oom_score_adj", score.as_bytes()),
+            Self::SetOomScore(score) => child.write_own(c"self/oom_score_adj", score.as_bytes()),
             Self::SetPersonality(persona) => kernel.personality(*persona),
             Self::SetScheduler(attributes) => kernel.sched_setattr(attributes),
             Self::SetIoPriority(value) => kernel.ioprio_set(*value),

@@ -25,6 +25,7 @@ use crate::namespaces::{Join, Namespace};
 use crate::operation::{Operation, Step};
 use crate::root::Root;
 use crate::seccomp::Program as Filter;
+use crate::secrets::Variables;
 
 /// A container that could be started: its steps, and what its parent has to do.
 #[derive(Debug)]
@@ -71,6 +72,8 @@ pub struct Program {
     pub arguments: Vec<CString>,
     /// The environment.
     pub environment: Vec<CString>,
+    /// What belongs to the environment and is shown nowhere.
+    pub secret_environment: Variables,
     /// The filter that the trampoline loads; nothing where there is none, or it is a step.
     pub filter: Option<Filter>,
 }
@@ -121,10 +124,19 @@ pub fn prepare(
     let mut steps = Steps::default();
     steps.always(Operation::EndWithParent(true));
     steps.always(Operation::SetUmask(0));
+    if let Some((soft, hard)) = options.open_files {
+        let resource = linux_raw_sys::general::RLIMIT_NOFILE;
+        steps.always(Operation::SetLimit { name: "RLIMIT_NOFILE", resource, soft, hard });
+    }
     let identity = identity::list(&mut steps, spec, options, machine)?;
+    if let Some(streams) = &options.streams {
+        let streams = streams.each_ref().map(std::os::fd::AsRawFd::as_raw_fd);
+        steps.always(Operation::SetStreams { streams, owner: process.user().uid() });
+    }
     files::list(&mut steps, bundle, root, options, groups, &identity)?;
     let filter = rights::list(&mut steps, spec, process, &identity, machine)?;
-    let program = program::of(process, filter, root.files())?;
+    let program =
+        program::of(process, filter, root.files(), std::mem::take(&mut options.secret_environment))?;
     if options.end_with_parent {
         // A change of the user forgets it (prctl(2), PR_SET_PDEATHSIG).
         steps.always(Operation::EndWithParent(true));
@@ -143,6 +155,7 @@ pub fn prepare(
     let mut descriptors = identity.descriptors;
     descriptors.extend(options.hold.take());
     descriptors.extend(options.console.take());
+    descriptors.extend(options.streams.take().into_iter().flatten());
     Ok(Prepared {
         steps: steps.list,
         namespaces: identity.new,

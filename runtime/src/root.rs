@@ -23,7 +23,8 @@ use crate::error::{Error, Kind, Result};
 pub enum Root {
     /// A folder, which the container may write.
     Folder(PathBuf),
-    /// The machine's own files with a writable layer above them that goes with the container.
+    /// The machine's own files, or a folder that other containers begin with too, under a writable layer that goes with the
+    /// container.
     Overlay {
         /// The lower layer.
         lower: PathBuf,
@@ -63,7 +64,7 @@ impl Root {
     pub fn of(bundle: &Bundle, choice: Option<&str>, state_dir: &Path) -> Result<Self> {
         if let Some(choice) = choice {
             return match choice {
-                "host" => host::overlay(bundle, state_dir),
+                "host" => host::overlay(bundle)?.placed(state_dir),
                 path => Self::at(Path::new(path), state_dir),
             };
         }
@@ -75,9 +76,40 @@ impl Root {
             return Self::at(&archive, state_dir);
         }
         match bundle.annotation("dev.jobc.image") {
-            Some("host") => host::overlay(bundle, state_dir),
+            Some("host") => host::overlay(bundle)?.placed(state_dir),
             image => Err(absent(bundle, image)),
         }
+    }
+
+    /// The machine's own files, for containers of bundles like this one; [`placed`](Self::placed) makes it the root of one.
+    pub(crate) fn of_machine(bundle: &Bundle) -> Result<Self> {
+        host::overlay(bundle)
+    }
+
+    /// A folder that several containers begin with, each with a writable layer of its own; see [`placed`](Self::placed).
+    pub(crate) fn layered(lower: PathBuf, bundle: &Bundle) -> Result<Self> {
+        Ok(Self::Overlay {
+            lower,
+            upper_size: host::upper_size(bundle)?,
+            on: PathBuf::new(),
+            binds: Vec::new(),
+            parts: None,
+        })
+    }
+
+    /// The same root for the container in a folder: a writable layer is put together in there.
+    pub(crate) fn placed(mut self, state_dir: &Path) -> Result<Self> {
+        if let Self::Overlay { on, .. } = &mut self {
+            *on = state_dir.join("root");
+            match fs::create_dir(&*on) {
+                Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+                    let message = format!("cannot make `{}`: {}", on.display(), because(&error));
+                    return Err(Error::new(Kind::Machine, message));
+                }
+                _ => {}
+            }
+        }
+        Ok(self)
     }
 
     /// The folder of the machine whose files the container begins with.

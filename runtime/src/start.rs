@@ -1,5 +1,6 @@
 //! From what was prepared to a running process: the last descriptors are opened, and the process is made.
 
+use std::ffi::CStr;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -36,7 +37,8 @@ impl Prepared {
             let pipe = pipe_with(PipeFlags::CLOEXEC).map_err(|errno| Error::machine("make a pipe", errno))?;
             (Some(pipe.0), pipe.1)
         };
-        let program = self.program;
+        let mut program = self.program;
+        program.environment.extend(program.secret_environment.iter().map(CStr::to_owned));
         let image =
             trampoline::build(&program.candidates, program.filter.as_ref(), failure_writer.as_raw_fd())?;
         let mut steps = self.steps;

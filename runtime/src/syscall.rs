@@ -14,6 +14,7 @@ use rustix::io::Errno;
 
 pub mod available;
 pub mod linux;
+pub mod parent;
 pub(crate) mod raw;
 pub mod record;
 pub(crate) mod signals;
@@ -96,6 +97,8 @@ pub enum Prctl {
     RaiseAmbient(u32),
     /// `PR_SET_DUMPABLE` 0.
     NotDumpable,
+    /// `PR_SET_DUMPABLE` to 1: this process's files below /proc are its own again.
+    Dumpable,
     /// `PR_SET_PDEATHSIG` with `SIGKILL`, or with none.
     EndWithParent(bool),
 }

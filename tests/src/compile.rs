@@ -1,6 +1,7 @@
 //! Compiling one job with everything that belongs to it, and what came of it.
 
 use camino::{Utf8Path, Utf8PathBuf};
+use jobc_compiler::adjust::Adjustments;
 use jobc_compiler::compile::{Output, Request, build, built_in_targets, lower_all, plan};
 use jobc_compiler::diagnostic::render::{Format, TextStyle, render};
 use jobc_compiler::diagnostic::{Code, Diagnostic, Severity, Sink};
@@ -28,6 +29,8 @@ pub struct Arguments {
     pub allow_lossy: bool,
     /// `--gpu-injection`.
     pub gpu_injection: Option<GpuInjection>,
+    /// `--scale` and `--no-gpu`.
+    pub adjustments: Adjustments,
 }
 
 impl Arguments {
@@ -69,6 +72,12 @@ impl Arguments {
             }
             "--params" => self.params.push(value.into()),
             "--allow-lossy" => self.allow_lossy = true,
+            "--no-gpu" => self.adjustments.no_gpu = true,
+            "--scale" => {
+                let (role, number) = value.split_once('=').unwrap_or_default();
+                let number = number.parse().unwrap_or_else(|_| panic!("no number in `--scale {value}`"));
+                self.adjustments.scale.push((role.to_owned(), number));
+            }
             "--gpu-injection" => {
                 let how = serde_json::from_value(value.into());
                 self.gpu_injection = Some(how.unwrap_or_else(|_| panic!("no such injection: `{value}`")));
@@ -126,9 +135,11 @@ impl Case<'_> {
             set: self.arguments.set,
             params,
             only_targets: self.arguments.targets,
+            run_here: false,
             only_backends: self.arguments.backends,
             allow_lossy: self.arguments.allow_lossy,
             gpu_injection: self.arguments.gpu_injection,
+            adjustments: self.arguments.adjustments,
             files: self.files,
             to_job: &to_job,
         };

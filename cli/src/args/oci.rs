@@ -3,10 +3,9 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 
-use super::FormatArg;
+use super::{FormatArg, table_or_json};
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct OciArgs {
@@ -218,13 +217,6 @@ pub(crate) struct ExecArgs {
     /// The program and its arguments
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub command: Vec<String>,
-}
-
-/// The two ways to show a list; the type is that of the option `--format` of all commands, which this one takes the
-/// place of.
-fn table_or_json() -> impl TypedValueParser<Value = FormatArg> {
-    PossibleValuesParser::new([PossibleValue::new("table"), PossibleValue::new("json")])
-        .map(|word| if word == "json" { FormatArg::Json } else { FormatArg::Text })
 }
 
 fn parse_user(text: &str) -> Result<(u32, Option<u32>), String> {

@@ -1,6 +1,7 @@
 //! `jobc backends`: what each backend can express, asked of the backends themselves.
 
 use camino::{Utf8Path, Utf8PathBuf};
+use jobc_compiler::adjust::Adjustments;
 use jobc_compiler::backend::{Backend, Capability, Support, table};
 use jobc_compiler::compile::{Request, plan};
 use jobc_compiler::diagnostic::Sink;
@@ -33,7 +34,7 @@ pub(crate) fn run(target: Option<&str>, args: &Args) -> Outcome {
     };
     let jobs = match jobs {
         Ok(jobs) => jobs,
-        Err((sources, sink)) => return report::findings(&sources, sink, args, true),
+        Err((sources, sink)) => return report::findings(&sources, sink, args.format, true),
     };
     let columns: Vec<(&dyn Backend, &JobPlan)> = table()
         .iter()
@@ -63,9 +64,11 @@ fn plans(targets: Option<Source>, only: &[String]) -> Result<Vec<JobPlan>, (Sour
         set: vec![],
         params: vec![],
         only_targets: only.to_vec(),
+        run_here: false,
         only_backends: vec![],
         allow_lossy: false,
         gpu_injection: None,
+        adjustments: Adjustments::default(),
         files: &files,
         to_job: &to_job,
     };

@@ -32,7 +32,7 @@ pub(crate) fn run(build_args: &BuildArgs, args: &Args) -> Outcome {
         let to_job = |job: &str| relative(&input.folder, &place.folder(job, "target"));
         outputs = build(&sources, planned, &input.request(&build_args.job, &to_job), &mut sink);
     }
-    let outcome = report::findings(&sources, sink, args, build_args.stdout);
+    let outcome = report::findings(&sources, sink, args.format, build_args.stdout);
     if outcome != Outcome::Fine {
         return outcome;
     }

@@ -22,7 +22,7 @@ pub(crate) fn run(check: &CheckArgs, args: &Args) -> Outcome {
     }
     let warned = sink.diagnostics().iter().any(|d| d.severity == Severity::Warning);
     let quiet = sink.diagnostics().is_empty();
-    let outcome = report::findings(&sources, sink, args, false);
+    let outcome = report::findings(&sources, sink, args.format, false);
     if quiet && args.format == FormatArg::Text {
         terminal::eprint("no findings\n");
     }

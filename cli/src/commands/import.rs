@@ -20,7 +20,7 @@ pub(crate) fn run(import: &ImportArgs, args: &Args) -> Outcome {
     let mut sink = Sink::new();
     let schema = format!("{}job.v1.schema.json", super::PUBLISHED);
     let rewritten = rewrite(&mut sources, id, &schema, &mut sink);
-    let outcome = report::findings(&sources, sink, args, import.output.is_none());
+    let outcome = report::findings(&sources, sink, args.format, import.output.is_none());
     let text = match rewritten {
         Rewritten::Job(text) => text,
         Rewritten::Refused => return outcome,

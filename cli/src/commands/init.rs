@@ -21,6 +21,27 @@ macro_rules! example {
 const EXAMPLES: &[Example] = &[
     example!("hello-cpu", "two instances that say hello, no GPU", "job.yaml"),
     example!(
+        "local-dag",
+        "prepare, train twice, compare; runs here without an image",
+        "job.yaml",
+        "code/prepare.py",
+        "code/train.py",
+        "code/compare.py"
+    ),
+    example!(
+        "local-ps",
+        "parameter servers and workers; runs here without an image",
+        "job.yaml",
+        "code/server.py",
+        "code/worker.py"
+    ),
+    example!(
+        "local-sweep",
+        "a sweep, two jobs at a time; runs here without an image",
+        "job.yaml",
+        "code/train.py"
+    ),
+    example!(
         "resnet-1gpu",
         "ResNet-50 with one GPU, image built from a block",
         "job.yaml",

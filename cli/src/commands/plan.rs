@@ -21,7 +21,7 @@ pub(crate) fn run(plan_args: &PlanArgs, args: &Args) -> Outcome {
     let mut sources = std::mem::take(&mut input.sources);
     let request = input.request(&plan_args.job, &to_job);
     let planned = plan(&mut sources, &request, &mut sink);
-    let outcome = report::findings(&sources, sink, args, true);
+    let outcome = report::findings(&sources, sink, args.format, true);
     let Some(mut planned) = planned else { return outcome };
     if planned.on_refusal == OnRefusal::Skip {
         // Nothing was chosen and the plans differ in the target's name alone: one is enough to read.

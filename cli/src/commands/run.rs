@@ -1,27 +1,19 @@
-//! `jobc run`: one bundle, on this machine, in the foreground.
+//! `jobc run`: a job file, a built plan or one bundle, on this machine.
 //!
-//! A copy of config.json in the container's folder gets what only this machine knows, and that copy is what runs: here,
-//! or under the runtime that `--oci-runtime` names.
+//! What is to be run is told from what is there, so that one command takes all three. A bundle is looked for first: its
+//! start is counted in milliseconds and touches nothing of the compiler.
 
-mod interruptible;
-mod other;
+mod bundle;
+mod job;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use jobc_runtime::allocate::Allocation;
-use jobc_runtime::bundle::Bundle;
-use jobc_runtime::container::Options;
-use jobc_runtime::container::make::{self, Request, Then};
-use jobc_runtime::container::wait::Manner;
+use camino::Utf8PathBuf;
 use jobc_runtime::error::{Error, Kind, Result};
-use jobc_runtime::root::Root;
-use jobc_runtime::signals::Signals;
-use jobc_runtime::state::Id;
-use jobc_runtime::state::store::Store;
 
-use super::oci::attend;
+use crate::args::FormatArg;
 use crate::args::run::RunArgs;
-use crate::report::{container_error, container_warning};
+use crate::report::container_error;
 use crate::terminal;
 
 /// The exit code that stands for our own failure, as with other programs that run programs (env(1), timeout(1)).
@@ -33,111 +25,110 @@ pub(crate) fn misused(error: &clap::Error) -> u8 {
     if error.use_stderr() { OWN_FAILURE } else { 0 }
 }
 
-/// Runs a bundle; returns the exit code of its program.
-pub(crate) fn run(args: &RunArgs) -> u8 {
-    match bundle(args) {
-        Ok(code) => code,
-        Err(error) => {
-            terminal::eprint(&container_error(&error));
-            error.exit_code()
+/// Runs what the arguments name; returns the exit code: of a bundle its program's, of a job how it ended.
+pub(crate) fn run(args: &RunArgs, format: FormatArg) -> u8 {
+    let code = What::of(args.what.as_deref()).and_then(|what| match what {
+        What::Bundle(folder) => {
+            refuse(args, &OF_JOBS, "a bundle")?;
+            bundle::run(args, &folder)
         }
-    }
-}
-
-fn bundle(args: &RunArgs) -> Result<u8> {
-    let original = Bundle::open(&args.bundle)?;
-    refuse_unknown(&original)?;
-    let id = Id::new(&args.id.clone().unwrap_or_else(|| format!("run-{}", std::process::id())))?;
-    let signals = Signals::take()?;
-    let begun = make::begin(&Store::standard()?, &id)?;
-    let here = args.oci_runtime.is_none();
-    let choice = args.root.as_deref();
-    let allocate = || Allocation::of(&original, choice, begun.folder(), here);
-    let allocation = if Root::takes_time(&original, choice) {
-        interruptible::run(&signals, begun.folder(), allocate)??
-    } else {
-        allocate()?
-    };
-    let (text, changed) = allocation.apply(&original)?;
-    let allocated =
-        changed.iter().fold(allocation.to_string(), |all, line| format!("{all}changed: {line}\n"));
-    if args.verbose && !args.dry_run {
-        terminal::eprint(&allocated);
-    }
-    let folder = begun.folder().join("bundle");
-    write(&folder, &text)?;
-    let copy = Bundle::open(&folder)?;
-    if let Some(runtime) = &args.oci_runtime {
-        let other = other::Runtime::new(runtime, &allocation)?;
-        if args.dry_run {
-            terminal::print(&format!("{allocated}{}\n", other.shown(&folder, &id)));
-            return Ok(0);
+        What::Plan(folder) => {
+            refuse(args, &OF_BUNDLES, "a job")?;
+            refuse(args, &OF_JOB_FILES, "the folder of a built plan")?;
+            job::run_plan(args, &folder, format)
         }
-        allocation.make()?;
-        return other.run(&folder, &id, &signals);
-    }
-    let request = Request {
-        options: Options { allow_unenforced: args.allow_unenforced, ..Options::default() },
-        root: Some(allocation.root.clone()),
-        ..Request::default()
-    };
-    if args.dry_run {
-        let (before, prepared) = begun.plan(&copy, request)?;
-        terminal::print(&format!("{allocated}{}", steps(&before, &prepared)));
-        return Ok(0);
-    }
-    allocation.make()?;
-    let made = begun.make(&copy, request, Then::Attend, Some(&signals))?;
-    let mut warn = |text: &str| terminal::eprint(&container_warning(text));
-    for text in made.container.said.iter().chain(&made.container.record.unenforced) {
-        warn(text);
-    }
-    attend(made, &signals, Manner::AsCommand, args.keep, &mut warn)
-}
-
-/// What nobody knows would not be kept, so the bundle would not run as it was written.
-fn refuse_unknown(bundle: &Bundle) -> Result<()> {
-    let Some(first) = bundle.config.unknown.first() else { return Ok(()) };
-    let others = match bundle.config.unknown.len() - 1 {
-        0 => String::new(),
-        1 => ", nor one more".to_owned(),
-        count => format!(", nor {count} more"),
-    };
-    Err(Error::new(Kind::Config, format!("nobody knows this property{others}"))
-        .at(first)
-        .help("take it out; `jobc oci run` would ignore it, as the OCI runtime specification asks"))
-}
-
-/// Writes the copy of config.json.
-fn write(folder: &Path, text: &[u8]) -> Result<()> {
-    std::fs::create_dir(folder).and_then(|()| std::fs::write(folder.join("config.json"), text)).map_err(
-        |error| {
-            let errno = rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO);
-            Error::machine(format!("write the bundle's copy to `{}`", folder.display()), errno)
-        },
-    )
-}
-
-/// What is done before there is a process, then the steps of the container's first process, each with the field of
-/// config.json that asks for it.
-fn steps(before: &[String], prepared: &jobc_runtime::prepare::Prepared) -> String {
-    let steps = prepared.steps.iter().map(|step| {
-        let place = step.place.as_ref().map(|place| format!("  [{place}]")).unwrap_or_default();
-        format!("{}{place}", step.operation)
+        What::Job(path) => {
+            refuse(args, &OF_BUNDLES, "a job")?;
+            job::run_file(args, path, format)
+        }
     });
-    let arguments: Vec<String> =
-        prepared.program.arguments.iter().map(|word| quoted(&word.to_string_lossy())).collect();
-    let program = format!("execute {}  [/process/args]", arguments.join(" "));
-    let lines = before.iter().cloned().chain(steps).chain([program]);
-    lines.enumerate().map(|(index, line)| format!("{:3}  {line}\n", index + 1)).collect()
+    code.unwrap_or_else(|error| {
+        terminal::eprint(&container_error(&error));
+        error.exit_code()
+    })
 }
 
-/// A word as a shell takes it.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=,@%+".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
+/// What there is to run.
+#[derive(Debug, PartialEq, Eq)]
+enum What {
+    /// A folder with a config.json, or one of which the bundle's reader says why it is none.
+    Bundle(PathBuf),
+    /// A folder with a plan.json.
+    Plan(Utf8PathBuf),
+    /// A job file, the folder of one, or standard input; that of this folder where absent.
+    Job(Option<Utf8PathBuf>),
+}
+
+impl What {
+    fn of(given: Option<&Path>) -> Result<Self> {
+        let Some(given) = given else { return Ok(Self::Job(None)) };
+        let text = || {
+            Utf8PathBuf::from_path_buf(given.to_owned()).map_err(|path| {
+                let message = format!("the path `{}` is not UTF-8", path.display());
+                Error::new(Kind::Config, message).help("job files become plans, which are text; rename it")
+            })
+        };
+        if given == "-" {
+            return text().map(Some).map(Self::Job);
+        }
+        if let Err(error) = given.metadata() {
+            let errno = rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO);
+            return Err(Error::machine(format!("open `{}`", given.display()), errno)
+                .help("name a job file, the folder of a built plan, or a bundle"));
+        }
+        if given.is_dir() {
+            let has = |name: &str| given.join(name).is_file();
+            if !has("config.json") && has("plan.json") {
+                return text().map(Self::Plan);
+            }
+            if !has("config.json") && crate::input::JOB_NAMES.into_iter().any(has) {
+                return text().map(Some).map(Self::Job);
+            }
+        } else if given.is_file() {
+            return match given.file_name().and_then(|name| name.to_str()) {
+                Some("plan.json") => Ok(Self::Plan(text()?.with_file_name(""))),
+                Some("config.json") => Ok(Self::Bundle(given.to_owned())),
+                _ => text().map(Some).map(Self::Job),
+            };
+        }
+        Ok(Self::Bundle(given.to_owned()))
     }
 }
+
+/// An option and whether it is given.
+type Given = (&'static str, fn(&RunArgs) -> bool);
+
+/// Options of jobs alone, of bundles alone, and of what is still to be compiled.
+#[rustfmt::skip]
+const OF_JOBS: [Given; 15] = [
+    ("--set", |args| !args.set.is_empty()), ("--params", |args| !args.params.is_empty()),
+    ("--target", |args| args.target.is_some()), ("--targets", |args| args.targets.is_some()),
+    ("--allow-lossy", |args| args.allow_lossy), ("--scale", |args| !args.scale.is_empty()),
+    ("--no-gpu", |args| args.no_gpu), ("--queue", |args| args.queue),
+    ("--parallel", |args| args.parallel.is_some()), ("--publish", |args| !args.publish.is_empty()),
+    ("--detach", |args| args.detach), ("--interactive", |args| args.interactive),
+    ("--terminal", |args| args.terminal.is_some()), ("--no-logs", |args| args.no_logs),
+    ("--quiet", |args| args.quiet),
+];
+#[rustfmt::skip]
+const OF_BUNDLES: [Given; 2] =
+    [("--oci-runtime", |args| args.oci_runtime.is_some()), ("--id", |args| args.id.is_some())];
+#[rustfmt::skip]
+const OF_JOB_FILES: [Given; 7] = [
+    ("--set", |args| !args.set.is_empty()), ("--params", |args| !args.params.is_empty()),
+    ("--target", |args| args.target.is_some()), ("--targets", |args| args.targets.is_some()),
+    ("--allow-lossy", |args| args.allow_lossy), ("--scale", |args| !args.scale.is_empty()),
+    ("--no-gpu", |args| args.no_gpu),
+];
+
+/// Refuses options that mean nothing for what is run: one that is passed over in silence would be taken for kept.
+fn refuse(args: &RunArgs, options: &[Given], what: &str) -> Result<()> {
+    match options.iter().find(|(_, given)| given(args)) {
+        None => Ok(()),
+        Some((option, _)) => Err(Error::new(Kind::Config, format!("`{option}` means nothing for {what}"))
+            .help("`jobc run --help` says which options are for what")),
+    }
+}
+
+#[cfg(test)]
+mod tests;

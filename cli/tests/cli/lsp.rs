@@ -6,6 +6,8 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use camino::{Utf8Path, Utf8PathBuf};
 use serde_json::{Value, json};
 
+use crate::folder::{Folder, HELLO};
+
 /// A server as a process.
 struct Server {
     child: Child,
@@ -169,38 +171,51 @@ fn jobs() -> Vec<Utf8PathBuf> {
     found
 }
 
+/// Compares what both say about a job: how many findings there are, or how they differ; nothing where `check` cannot read
+/// the job.
+fn compare(server: &mut Server, job: &Utf8Path) -> Option<Result<usize, String>> {
+    let expected = checked(job)?;
+    let text = std::fs::read_to_string(job).expect("`check` has read it as text");
+    // Under another name in the same folder, so that the server takes it for a job.
+    let extension = job.extension().unwrap_or_default();
+    let named = job.file_stem() == Some("job");
+    let shown = if named { job.to_owned() } else { job.with_extension(format!("job.{extension}")) };
+    let finding = |(uri, it): (String, Value)| {
+        let file = uri.trim_start_matches("file://").to_owned();
+        let file = if file == shown.as_str() { job.to_string() } else { file };
+        (file, it["code"].clone(), it["message"].clone(), it["range"].clone())
+    };
+    let mut said: Vec<_> =
+        server.findings(&format!("file://{shown}"), &text).into_iter().map(finding).collect();
+    said.sort_by_key(|(file, code, message, range)| format!("{file} {range} {code} {message}"));
+    let differs = said != expected;
+    Some(if differs {
+        Err(format!("{job}:\ncheck:  {expected:#?}\nserver: {said:#?}"))
+    } else {
+        Ok(said.len())
+    })
+}
+
 #[test]
 fn findings_are_those_of_check() {
     let mut server = Server::start();
-    let (mut compared, mut findings, mut differing) = (0, 0, vec![]);
-    for job in jobs() {
-        let Some(expected) = checked(&job) else { continue };
-        let text = std::fs::read_to_string(&job).expect("`check` has read it as text");
-        // Under another name in the same folder, so that the server takes it for a job.
-        let shown = if job.file_stem() == Some("job") {
-            job.clone()
-        } else {
-            job.with_extension(format!("job.{}", job.extension().unwrap_or_default()))
-        };
-        let mut said: Vec<(String, Value, Value, Value)> = server
-            .findings(&format!("file://{shown}"), &text)
-            .into_iter()
-            .map(|(uri, it)| {
-                let file = uri.trim_start_matches("file://").to_owned();
-                let file = if file == shown.as_str() { job.to_string() } else { file };
-                (file, it["code"].clone(), it["message"].clone(), it["range"].clone())
-            })
-            .collect();
-        said.sort_by_key(|(file, code, message, range)| format!("{file} {range} {code} {message}"));
-        compared += 1;
-        findings += said.len();
-        if said != expected {
-            differing.push(format!("{job}:\ncheck:  {expected:#?}\nserver: {said:#?}"));
-        }
-    }
+    let results: Vec<_> = jobs().iter().filter_map(|job| compare(&mut server, job)).collect();
     assert!(server.end().success());
-    assert!(differing.is_empty(), "{} of {compared} differ\n{}", differing.len(), differing.join("\n"));
-    assert!(compared > 250 && findings > 400, "only {compared} jobs with {findings} findings");
+    let differing: Vec<&String> = results.iter().filter_map(|result| result.as_ref().err()).collect();
+    assert!(differing.is_empty(), "{} of {} differ\n{differing:#?}", differing.len(), results.len());
+    let findings: usize = results.iter().flatten().sum();
+    assert!(results.len() > 250 && findings > 400, "only {} jobs with {findings} findings", results.len());
+}
+
+#[test]
+fn columns_behind_letters_of_several_bytes_are_those_of_check() {
+    let job = HELLO.replace("{cpu: 1,", "{\"名\u{1f600}\": 3, cpus: 1,");
+    assert_ne!(job, HELLO);
+    let folder = Folder::with_job(&job);
+    let mut server = Server::start();
+    let path = folder.path().join("job.yaml").canonicalize_utf8().expect("it is there");
+    assert_eq!(compare(&mut server, &path), Some(Ok(2)));
+    assert!(server.end().success());
 }
 
 #[test]

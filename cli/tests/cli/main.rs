@@ -22,4 +22,8 @@ mod pipes;
 mod roots;
 #[cfg(target_os = "linux")]
 mod run_bundle;
+#[cfg(target_os = "linux")]
+mod run_job;
 mod secrets;
+#[cfg(target_os = "linux")]
+mod watch;

@@ -155,6 +155,8 @@ codes! {
     TEMPLATE_EXPRESSION "J0286" "an expression of a template cannot be filled";
     TEMPLATE_KIND "J0287" "a template of another kind is used";
     WITHOUT_USES "J0288" "`with` stands without `uses`";
+    SCALE "J0289" "`--scale` does not fit the job";
+    READY_PATTERN "J0290" "the pattern of `ready` is not a regular expression";
 
     // ---- J03xx: check (lints) -------------------------------------------------------------------
     ALLOW "J0300" "`x-jobc-allow` lists what is no code";

@@ -3,6 +3,7 @@
 use jobc_schema::plan::{ProbePlan, ReadyPlan};
 use jobc_schema::role::Role;
 use jobc_schema::{Pointer, Seconds};
+use regex::bytes::Regex;
 
 use super::scope::RoleScope;
 use super::text::Texts;
@@ -39,6 +40,7 @@ pub(super) fn resolve_ready(
         probes.push(ProbePlan::Exec(texts.texts(exec, &at.key("exec"), sink)));
     }
     if let Some(log) = &ready.log {
+        check_pattern(log, &at.key("log"), sink);
         probes.push(ProbePlan::Log(log.clone()));
     }
     let seconds = |written: Option<Seconds>, usual: u64| written.map_or(usual, |t| t.0);
@@ -52,6 +54,21 @@ pub(super) fn resolve_ready(
         timeout_seconds: seconds(ready.timeout, 600),
         keep: ready.keep,
     })
+}
+
+/// Reports a pattern that the place that watches the log could not use.
+fn check_pattern(pattern: &str, at: &Pointer, sink: &mut Sink) {
+    let Err(error) = Regex::new(pattern) else { return };
+    // Before its last line the error points into the pattern.
+    let error = error.to_string();
+    let why = error.lines().last().unwrap_or_default().trim_start_matches("error: ");
+    sink.push(
+        Diagnostic::error(codes::READY_PATTERN, format!("`{pattern}` is not a regular expression: {why}"))
+            .at(at, "")
+            .note(
+                "put a backslash before a character that is meant as it is, as in `ready \\(pid [0-9]+\\)`",
+            ),
+    );
 }
 
 fn check_label(label: &str, scope: &RoleScope<'_>, at: &Pointer, sink: &mut Sink) {

@@ -14,18 +14,13 @@ pub(crate) fn of_role(role: &RolePlan) -> String {
     }
 }
 
-/// The totals that are worth a hint: GPUs and memory of all instances.
+/// The totals that are worth a hint: GPUs and memory of all instances, such as `4 instances: 32 GPUs, 2TiB`.
 pub(crate) fn hint(role: &RolePlan) -> Option<String> {
-    let mut parts = vec![];
-    if role.instances > 1 {
-        parts.push(format!("{}×", role.instances));
-    }
-    parts
-        .extend(role.resources.gpu.as_ref().filter(|gpu| gpu.count > 0).map(|gpu| gpus(gpu, role.instances)));
     let memory = role.resources.memory_bytes.map(|bytes| bytes.saturating_mul(role.instances.into()));
-    parts.extend(memory.map(|bytes| Bytes(bytes).to_string()));
-    let several = parts.len() > usize::from(role.instances > 1);
-    several.then(|| parts.join(" "))
+    let gpus = role.resources.gpu.as_ref().filter(|gpu| gpu.count > 0).map(|gpu| gpus(gpu, role.instances));
+    let parts: Vec<String> = gpus.into_iter().chain(memory.map(|bytes| Bytes(bytes).to_string())).collect();
+    let all = Some(parts.join(", ")).filter(|all| !all.is_empty())?;
+    Some(if role.instances > 1 { format!("{} instances: {all}", role.instances) } else { all })
 }
 
 fn parts(role: &RolePlan, instances: u32) -> Vec<String> {

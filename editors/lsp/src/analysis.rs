@@ -1,6 +1,7 @@
 //! One job compiled as `jobc check` does it, with what the features read of it.
 
 use camino::{Utf8Path, Utf8PathBuf};
+use jobc_compiler::adjust::Adjustments;
 use jobc_compiler::compile::{self, Planned, Request};
 use jobc_compiler::diagnostic::{Diagnostic, DocumentId, Sink};
 use jobc_compiler::document::Document;
@@ -108,6 +109,8 @@ pub(crate) fn request<'a>(
         gpu_injection: None,
         files: input.files,
         to_job: &beside,
+        run_here: false,
+        adjustments: Adjustments::default(),
     }
 }
 

@@ -201,3 +201,6 @@ fn sibling<'d>(document: &'d Document, path: &[String], key: &str) -> Option<&'d
     let above = &path[..path.len().checked_sub(1)?];
     above.iter().try_fold(&document.root, |node, step| node.get(step))?.get(key)
 }
+
+#[cfg(test)]
+mod tests;

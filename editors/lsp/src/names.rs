@@ -270,6 +270,3 @@ pub(crate) fn owner(kind: Kind, path: &[String]) -> String {
 fn is_map(node: &Node) -> bool {
     matches!(node.value, Value::Mapping(_))
 }
-
-#[cfg(test)]
-mod tests;

@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::make::write;
-use super::{Cgroup, Controller, SavedGroup, Version};
+use super::{Cgroup, Controller, Layout, SavedGroup, Version};
 use crate::error::{Error, Kind, Result};
 
 /// How long to wait for processes to halt, to end, or to leave a group.
@@ -178,6 +178,26 @@ impl SavedGroup {
 /// What tells a group from every other that was or will be at its path: the kernel gives no inode number twice.
 pub(super) fn id(folder: &Path) -> Option<u64> {
     rustix::fs::stat(folder).ok().map(|status| status.st_ino)
+}
+
+/// Removes the group `jobc/<name>` in every hierarchy where this process could have made one, with those below it, as far as
+/// nobody is in them.
+///
+/// For what a killed process made and had not written down yet.
+pub fn remove_empty(layout: &Layout, name: &str) {
+    let hierarchies = layout.hierarchies.iter().map(|hierarchy| (&hierarchy.mount, &hierarchy.own));
+    let trees = layout.unified.iter().map(|unified| (&unified.mount, &unified.own));
+    for (mount, own) in hierarchies.chain(trees) {
+        // At the top, or below a group that a normal user was given.
+        let given = own.iter().flat_map(|own| own.ancestors()).filter(|group| !group.as_os_str().is_empty());
+        for base in std::iter::once(mount.clone()).chain(given.map(|group| mount.join(group))) {
+            let group = base.join("jobc").join(name);
+            for folder in below(&group).into_iter().chain([group]) {
+                // One that holds somebody stays.
+                let _ = rustix::fs::rmdir(folder);
+            }
+        }
+    }
 }
 
 /// Removes a group and the groups below it, the deepest first.

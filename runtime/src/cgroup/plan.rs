@@ -48,7 +48,7 @@ pub enum Interface {
 }
 
 /// What a group is made for even where nothing is limited: to count what a container uses.
-const COUNTED: [Controller; 2] = [Controller::Cpuacct, Controller::Memory];
+const COUNTED: [Controller; 3] = [Controller::Cpuacct, Controller::Memory, Controller::Io];
 
 impl Plan {
     /// Decides which groups a container gets.

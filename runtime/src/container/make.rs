@@ -41,6 +41,14 @@ pub enum Then {
     Leave,
     /// We do, until its end, which is also the container's where we are killed.
     Attend,
+    /// We do, and let it go ourselves: it waits at [`Options::hold`] until then.
+    AttendHeld,
+}
+
+impl Then {
+    fn attends(self) -> bool {
+        matches!(self, Self::Attend | Self::AttendHeld)
+    }
 }
 
 /// A container's folder, and nothing else of it yet. Dropping it removes the folder.
@@ -151,7 +159,7 @@ impl Container {
         bundle.config.refuse()?;
         let Request { mut options, root, console_socket, pid_file } = request;
         options.id.clone_from(&self.record.id);
-        options.end_with_parent = then == Then::Attend;
+        options.end_with_parent = then.attends();
         let terminal = open_terminal(bundle, &mut options, console_socket.as_deref(), then)?;
         if then == Then::Hold {
             let (start, outcome) = hold::make(self.entry.folder())?;
@@ -189,7 +197,7 @@ impl Container {
         if let Some(path) = &pid_file {
             write_pid(path, process.pid)?;
         }
-        if then != Then::Hold {
+        if matches!(then, Then::Leave | Then::Attend) {
             stages::run(Stage::Poststart, spec, &self.record, (Status::Running, process.pid), given_up)?;
         }
         Ok((process, terminal))
@@ -205,7 +213,10 @@ fn open_terminal(
 ) -> Result<Option<OwnedFd>> {
     let process = bundle.config.spec.process().as_ref();
     let wanted = process.is_some_and(|process| process.terminal().unwrap_or(false));
-    socket::for_terminal(wanted, console_socket, then == Then::Attend, options)
+    if then == Then::AttendHeld && options.console.is_some() {
+        return Ok(None);
+    }
+    socket::for_terminal(wanted, console_socket, then.attends(), options)
 }
 
 /// Writes a process's number to a file, which appears with its content: who waits for it reads no empty one.

@@ -68,6 +68,16 @@ fn cards(machine: &dyn Machine) -> Found {
     }
 }
 
+/// How many whole GPUs tasks could be given: NVIDIA's by their nodes, AMD's by their drivers.
+pub fn usable() -> u64 {
+    let machine = super::ThisMachine::new([]);
+    let nvidia = numbered(&machine, "/dev", "nvidia");
+    let amd =
+        on_the_bus(&machine).iter().filter(|(name, ..)| *name == "AMD").map(|(_, _, driven)| *driven).sum();
+    let amd = if machine.entry("/dev/kfd").is_some() { amd } else { 0 };
+    (nvidia + amd) as u64
+}
+
 fn has(machine: &dyn Machine, vendor: &str) -> bool {
     on_the_bus(machine).iter().any(|(name, _, _)| *name == vendor)
 }

@@ -7,7 +7,7 @@ use rustix::io::Errno;
 
 use crate::process::Report;
 use crate::rootfs::Place;
-use crate::syscall::{CWD, Fd, Kernel};
+use crate::syscall::{CWD, Fd, Kernel, Prctl};
 
 /// The places whose mounts are remembered, inner ones first.
 const KEPT: [&CStr; 4] = [c"dev/pts", c"dev", c"proc", c"sys"];
@@ -106,6 +106,22 @@ impl<'a, K: Kernel> Child<'a, K> {
         }
         self.null = Some(null);
         Ok(null)
+    }
+
+    /// Writes a file of this process's own below /proc, before [`Operation::NotDumpable`](super::Operation::NotDumpable).
+    ///
+    /// A process of the same maker that shares its memory at this moment, and has come further, has made the memory not
+    /// dumpable for both (prctl(2)), and with it these files root's. It is dumpable again for as long as this takes; what
+    /// has come further is alone in its pid namespace until it has a memory of its own, so nobody is there to look into it.
+    pub fn write_own(&mut self, path: &CStr, bytes: &[u8]) -> Result<(), Errno> {
+        const TRIES: usize = 1000;
+        for _ in 0..TRIES {
+            match self.write_proc(path, bytes) {
+                Err(Errno::ACCESS) => self.kernel.prctl(Prctl::Dumpable)?,
+                other => return other,
+            }
+        }
+        Err(Errno::ACCESS)
     }
 
     /// Writes a file below the machine's /proc, which must be a procfs file.

@@ -82,6 +82,7 @@ impl fmt::Display for Operation {
             Self::TakeIds { uid, gid } => write!(f, "take user {uid} and group {gid} of the user namespace"),
             Self::JoinCgroups(_) => f.write_str("join the control groups of version 1"),
             Self::Join(join) => write!(f, "join the {} namespace {}", join.kind, join.path),
+            Self::SetStreams { .. } => f.write_str("take the standard streams"),
             Self::Unshare(flags) => write!(f, "begin new namespaces: {}", namespaces::names(*flags)),
             Self::SetClocks(offsets) => {
                 write!(f, "set the clocks to {}", text(offsets).trim().replace('\n', ", "))

@@ -78,6 +78,11 @@ pub(super) fn list(steps: &mut Steps, spec: &Spec, options: &Options, machine: &
             attended_maps = Some(maps);
         }
     }
+    if joined_user {
+        // The maps of one that is there are no longer written, but say what is possible in it.
+        let maps = linux.map(IdMaps::read).transpose()?.flatten();
+        groups_denied = maps.is_some_and(|maps| maps.groups_denied());
+    }
     if !options.without_cgroup {
         steps.at("/linux/cgroupsPath", Operation::JoinCgroups(Vec::new()));
     }

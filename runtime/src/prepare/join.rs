@@ -87,7 +87,12 @@ pub fn prepare_further(
         descriptors: vec![],
     };
     let filter = rights::list(&mut steps, spec, process, &identity, machine)?;
-    let program = program::of(process, filter, &PathBuf::from(format!("/proc/{pid}/root")))?;
+    let program = program::of(
+        process,
+        filter,
+        &PathBuf::from(format!("/proc/{pid}/root")),
+        std::mem::take(&mut options.secret_environment),
+    )?;
     steps.always(Operation::EndWithParent(options.end_with_parent));
     let first = 3 + i32::try_from(options.preserve_fds).unwrap_or(i32::MAX - 3);
     steps.always(Operation::CloseFrom { first, except: Vec::new() });

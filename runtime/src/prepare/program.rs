@@ -8,13 +8,19 @@ use oci_spec::runtime::Process;
 use super::{Program, c_string};
 use crate::error::{Error, Kind, Result};
 use crate::seccomp::Program as Filter;
+use crate::secrets::Variables;
 use crate::user;
 
 /// Where programs are looked for when the environment says nothing, as execvp(3) has it.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// `root` is where the container's /etc/passwd is found by this process: the home of its user, where it is not given.
-pub(super) fn of(process: &Process, filter: Option<Filter>, root: &Path) -> Result<Program> {
+pub(super) fn of(
+    process: &Process,
+    filter: Option<Filter>,
+    root: &Path,
+    secret_environment: Variables,
+) -> Result<Program> {
     let texts = |list: &Option<Vec<String>>, place: &str| -> Result<Vec<CString>> {
         list.iter()
             .flatten()
@@ -24,7 +30,8 @@ pub(super) fn of(process: &Process, filter: Option<Filter>, root: &Path) -> Resu
     };
     let arguments = texts(process.args(), "/process/args")?;
     let mut environment = texts(process.env(), "/process/env")?;
-    if !environment.iter().any(|variable| variable.as_bytes().starts_with(b"HOME=")) {
+    let given = environment.iter().map(CString::as_c_str).chain(secret_environment.iter());
+    if !given.into_iter().any(|variable| variable.to_bytes().starts_with(b"HOME=")) {
         let home = user::home(root, process.user().uid());
         environment.push(c_string([b"HOME=", home.as_bytes()].concat(), "/process/env")?);
     }
@@ -33,7 +40,13 @@ pub(super) fn of(process: &Process, filter: Option<Filter>, root: &Path) -> Resu
             .at("/process/args")
             .help("write `args: [\"/bin/sh\"]`, for example")
     })?;
-    Ok(Program { candidates: candidates(name, &environment)?, arguments, environment, filter })
+    Ok(Program {
+        candidates: candidates(name, &environment)?,
+        arguments,
+        environment,
+        secret_environment,
+        filter,
+    })
 }
 
 /// The paths a name may stand for: itself where it has a slash, else one for each folder of `PATH`.

@@ -103,8 +103,10 @@ impl Report {
 
     /// In the parent: opens the gate, or says that it will never open.
     pub(super) fn open(&self, gate: bool) {
-        // The parent goes on only when the child has left its gate.
-        self.state.store(RUNNING, Ordering::Release);
+        // The parent goes on only when the child has left its gate. One that was killed there stays gone: the kernel, which
+        // has said so, says it once.
+        let at_gate = |state| (state != GONE).then_some(RUNNING);
+        let _ = self.state.fetch_update(Ordering::AcqRel, Ordering::Acquire, at_gate);
         if gate {
             self.opened.fetch_add(1, Ordering::AcqRel);
         } else {
@@ -134,4 +136,20 @@ impl Default for Report {
 pub(super) fn wait(futex: &AtomicU32, value: u32) {
     // Not the private kind: the kernel wakes who waits for a child's end by the shared one (set_tid_address(2)).
     let _ = futex::wait(futex, futex::Flags::empty(), value, None);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_was_killed_at_a_gate_is_not_waited_for() {
+        let report = Report::new();
+        report.tell(AT_IDS);
+        assert_eq!(report.wait(), AT_IDS);
+        // As the kernel does when the process ends.
+        report.state.store(GONE, Ordering::Release);
+        report.open(true);
+        assert_eq!(report.wait(), GONE);
+    }
 }

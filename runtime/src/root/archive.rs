@@ -31,9 +31,18 @@ const LARGEST_FILE: u64 = 2 << 40;
 /// by anybody else, it all belongs to them, and set-user-id bits and devices below /dev, which every container gets anew, are
 /// left out. On an error nothing is left. What a killed run left behind is removed.
 pub fn unpack(archive: &Path, root: &Path) -> Result<()> {
+    unpack_as(archive, root, rustix::process::geteuid().is_root())
+}
+
+/// The same for an archive that is data: as if a normal user had started it, so nothing belongs to anybody else.
+pub fn unpack_as_own(archive: &Path, folder: &Path) -> Result<()> {
+    unpack_as(archive, folder, false)
+}
+
+fn unpack_as(archive: &Path, root: &Path, as_root: bool) -> Result<()> {
     let begun = root.with_extension("part");
     remove(&begun)?;
-    let result = make(archive, &begun, rustix::process::geteuid().is_root()).and_then(|()| {
+    let result = make(archive, &begun, as_root).and_then(|()| {
         fs::rename(&begun, root).map_err(|error| {
             Error::new(Kind::Machine, format!("cannot name `{}`: {}", root.display(), because(&error)))
         })
@@ -66,6 +75,11 @@ fn make(archive: &Path, root: &Path, as_root: bool) -> Result<()> {
         [0x28, 0xb5, 0x2f, 0xfd, ..] => return Err(compressed(archive, "zstd", "unzstd")),
         [0xfd, b'7', b'z', b'X', b'Z', ..] => return Err(compressed(archive, "xz", "unxz")),
         [b'B', b'Z', b'h', ..] => return Err(compressed(archive, "bzip2", "bunzip2")),
+        [b'P', b'K', 3, 4, ..] => {
+            let message =
+                format!("`{shown}` is a zip archive; tar is read here, as it is or compressed by gzip");
+            return Err(Error::new(Kind::Unsupported, message).help("make a tar archive of what is in it"));
+        }
         _ => read(BufReader::with_capacity(1 << 16, file), tree),
     }
     .map_err(failed)

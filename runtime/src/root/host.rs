@@ -5,7 +5,7 @@ mod parts;
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::ffi::OsStringExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use oci_spec::runtime::LinuxNamespaceType;
 
@@ -13,17 +13,10 @@ use super::Root;
 use crate::bundle::{Bundle, because};
 use crate::error::{Error, Kind, Result};
 
-/// An overlay over `/`. Its writable layer is as large as the annotation `dev.jobc.disk` says.
-pub(super) fn overlay(bundle: &Bundle, state_dir: &Path) -> Result<Root> {
-    let upper_size = bundle.annotation("dev.jobc.disk").map(size).transpose()?;
-    let on = state_dir.join("root");
-    match fs::create_dir(&on) {
-        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
-            let message = format!("cannot make `{}`: {}", on.display(), because(&error));
-            return Err(Error::new(Kind::Machine, message));
-        }
-        _ => {}
-    }
+/// An overlay over `/` that has no place yet. Its writable layer is as large as the annotation `dev.jobc.disk` says.
+pub(super) fn overlay(bundle: &Bundle) -> Result<Root> {
+    let upper_size = upper_size(bundle)?;
+    let on = PathBuf::new();
     let table = fs::read("/proc/self/mountinfo")
         .map_err(|error| Error::new(Kind::Machine, format!("cannot list the mounts: {}", because(&error))))?;
     let lower = PathBuf::from("/");
@@ -36,6 +29,11 @@ pub(super) fn overlay(bundle: &Bundle, state_dir: &Path) -> Result<Root> {
     // One that cannot be looked at, such as another user's FUSE mount, cannot be shown either.
     let binds = shown.map(|(path, _)| path).filter(|path| fs::symlink_metadata(path).is_ok()).collect();
     Ok(Root::Overlay { lower, upper_size, on, binds, parts: None })
+}
+
+/// How many bytes a writable layer may take.
+pub(super) fn upper_size(bundle: &Bundle) -> Result<Option<u64>> {
+    bundle.annotation("dev.jobc.disk").map(size).transpose()
 }
 
 /// Whether the container will be in a user namespace: it says so, its user can have no other, or all here are in one.

@@ -86,6 +86,7 @@ fn remove_as_container(folder: &Path) -> Result<Exit> {
             candidates: vec![owned(c"/bin/rm"), owned(c"/usr/bin/rm")],
             arguments: vec![owned(c"rm"), owned(c"-rf"), owned(c"--"), path],
             environment: vec![owned(c"PATH=/usr/bin:/bin")],
+            secret_environment: crate::secrets::Variables::default(),
             filter: None,
         },
         descriptors: Vec::new(),

@@ -268,6 +268,7 @@ impl Kernel for Linux {
                 (prctl::PR_CAP_AMBIENT, prctl::PR_CAP_AMBIENT_RAISE as usize, capability as usize)
             }
             Prctl::NotDumpable => (prctl::PR_SET_DUMPABLE, 0, 0),
+            Prctl::Dumpable => (prctl::PR_SET_DUMPABLE, 1, 0),
             Prctl::EndWithParent(end) => {
                 (prctl::PR_SET_PDEATHSIG, if end { general::SIGKILL as usize } else { 0 }, 0)
             }

@@ -150,6 +150,14 @@ fn keys_words_and_blocks_of_the_schema() {
 }
 
 #[test]
+fn json_has_names_inside_its_quotes() {
+    let head =
+        "==== job.json\n{\"version\": 1, \"name\": \"x\", \"roles\": {\"prepare\": {\"run\": \"x\"},\n";
+    names("json_needs", &format!("{head}\"train\": {{\"run\": \"y\", \"needs\": [\"pr$0\"]}}}}}}\n"));
+    check("json_keys_are_left_to_its_own_server", &format!("{head}\"train\": {{\"$0\"}}}}}}\n"));
+}
+
+#[test]
 fn a_text_that_is_broken_elsewhere() {
     names("broken_below", &format!("{ROLES}  evaluate:\n    needs: [$0]\n  broken: [1, 2\n    x: {{\n"));
     check("broken_above", &format!("{}  evaluate:\n    shell: $0\n", ROLES.replace("name: x", "name: [x")));

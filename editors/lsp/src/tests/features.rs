@@ -99,7 +99,7 @@ fn totals_stand_behind_the_roles_name() {
         }
         lsp_types::Label::InlayHintLabelPartList(parts) => panic!("{parts:?}"),
     };
-    assert_eq!(hints.iter().map(label).collect::<Vec<_>>(), ["10:8 2× 2 GPUs 8GiB"]);
+    assert_eq!(hints.iter().map(label).collect::<Vec<_>>(), ["10:8 2 instances: 2 GPUs, 8GiB"]);
     let none = lsp_types::Range { end: lsp_types::Position { line: 3, character: 0 }, ..whole };
     assert_eq!(hints::inlay(job, none), vec![]);
 }

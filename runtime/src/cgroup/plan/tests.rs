@@ -254,6 +254,7 @@ fn version_1_gets_a_group_where_something_is_limited_or_counted() {
         write `c 5:2 rwm` to its `devices.allow`
         write `c 136:* rwm` to its `devices.allow`
         make the control group `/cg/freezer/jobc/demo`
+        make the control group `/cg/blkio/jobc/demo`
         make the control group `/cg/net_cls/jobc/demo`
         write `7` to its `net_cls.classid`
     "#);

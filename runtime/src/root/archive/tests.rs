@@ -228,7 +228,7 @@ fn an_archive_that_ends_too_early_or_is_none() {
     checksum[end] ^= 1;
     let mut bits = whole.clone();
     bits[512 + 3] ^= 1;
-    let cases: [(&str, &[u8]); 12] = [
+    let cases: [(&str, &[u8]); 13] = [
         ("whole", &whole),
         ("in the middle of a file", &whole[..1800]),
         ("in a header", &whole[..700]),
@@ -241,6 +241,7 @@ fn an_archive_that_ends_too_early_or_is_none() {
         ("gzip cut off", &squeezed[..squeezed.len() - 20]),
         ("gzip with a wrong checksum", &checksum),
         ("zstd", &[0x28, 0xb5, 0x2f, 0xfd, 0, 0]),
+        ("zip", b"PK\x03\x04\x14\0"),
     ];
     let told: String = cases
         .iter()

@@ -1,0 +1,169 @@
+//! The commands about jobs on this machine.
+
+use std::time::Duration;
+
+use clap::{Args as ClapArgs, Subcommand};
+
+use super::watch::{EventsArgs, LogsArgs, ReportArgs, StatsArgs};
+use super::{FormatArg, table_or_json};
+
+/// The commands about jobs on this machine, in the order of `jobc --help`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum JobCommand {
+    /// List the jobs of this user on this machine, or the tasks of one
+    Ps(PsArgs),
+    /// Show what is known of a job
+    Inspect(InspectArgs),
+    /// Show what tasks print
+    Logs(LogsArgs),
+    /// Show what a job goes through
+    Events(EventsArgs),
+    /// Show what tasks use, once a second
+    Stats(StatsArgs),
+    /// Watch what tasks use, on the whole terminal
+    Top(StatsArgs),
+    /// Write a page about a job: its time line, what it used, how it ended, the last it printed
+    Report(ReportArgs),
+    /// Run a further program in a task
+    Exec(JobExecArgs),
+    /// End jobs: ask every task, and kill what is left after the grace period
+    Stop(StopArgs),
+    /// Send a signal to a job's tasks; `KILL` to all of them ends the job now
+    Kill(KillArgs),
+    /// Freeze every task of jobs
+    Pause(JobsArgs),
+    /// Let frozen jobs go on
+    Resume(JobsArgs),
+    /// Wait until jobs have ended; exits with the job's exit code
+    Wait(JobsArgs),
+    /// Remove ended jobs: their records, logs and samples
+    Rm(RmArgs),
+    /// Remove old records, and what killed commands have left
+    Gc(GcArgs),
+}
+
+/// How a command shows what it found or did.
+#[derive(Clone, Copy, Debug, ClapArgs)]
+pub(crate) struct Shown {
+    /// How it is shown
+    #[arg(long, value_parser = table_or_json(), default_value = "table")]
+    pub format: FormatArg,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct PsArgs {
+    /// Jobs that have ended, too
+    #[arg(long, short)]
+    pub all: bool,
+    /// Only their ids
+    #[arg(long, short)]
+    pub quiet: bool,
+    #[command(flatten)]
+    pub shown: Shown,
+    /// Show the tasks of this job: an id such as `train.2`, or a name, which is its newest run
+    pub job: Option<String>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct InspectArgs {
+    #[command(flatten)]
+    pub shown: Shown,
+    /// The job: an id such as `train.2`, or a name, which is its newest run
+    pub job: String,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct JobExecArgs {
+    /// Pass our standard input on; without it, and without a terminal, the program has none
+    #[arg(long, short)]
+    pub interactive: bool,
+    /// Give it a terminal
+    #[arg(long, short)]
+    pub tty: bool,
+    /// Its user and group, by name or number
+    #[arg(long, short, value_name = "USER[:GROUP]")]
+    pub user: Option<String>,
+    /// Its working directory
+    #[arg(long, short, value_name = "DIR")]
+    pub workdir: Option<String>,
+    /// Set a variable; may be repeated
+    #[arg(long, short, value_name = "NAME=VALUE")]
+    pub env: Vec<String>,
+    /// The job: an id such as `train.2`, or a name, which is its newest run
+    pub job: String,
+    /// The task, which may be left out where the job has one alone, then the program and its arguments
+    #[arg(
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "[TASK] [--] COMMAND"
+    )]
+    pub words: Vec<String>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct StopArgs {
+    /// How long tasks may take, such as `10s` or `2m`; what the job file says unless given
+    #[arg(long, short, value_name = "TIME", value_parser = parse_duration)]
+    pub grace: Option<Duration>,
+    /// Do not wait for the end
+    #[arg(long)]
+    pub no_wait: bool,
+    #[command(flatten)]
+    pub jobs: JobsArgs,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct KillArgs {
+    /// The signal, by name or number
+    #[arg(long, short, value_name = "SIGNAL", default_value = "KILL")]
+    pub signal: String,
+    /// Kill the job's supervisor, and with it everything of the job, where it does not answer
+    #[arg(long, conflicts_with_all = ["signal", "tasks"])]
+    pub force: bool,
+    #[command(flatten)]
+    pub shown: Shown,
+    /// The job: an id such as `train.2`, or a name, which is its newest run
+    pub job: String,
+    /// The tasks, such as `worker-0`, or a role for all of its tasks; all tasks unless given
+    #[arg(value_name = "TASK")]
+    pub tasks: Vec<String>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct JobsArgs {
+    #[command(flatten)]
+    pub shown: Shown,
+    /// The jobs: ids such as `train.2`, or names, which are their newest runs
+    #[arg(required = true, value_name = "JOB")]
+    pub jobs: Vec<String>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct RmArgs {
+    /// Kill it first where it runs, and remove what cannot be read
+    #[arg(long, short)]
+    pub force: bool,
+    #[command(flatten)]
+    pub jobs: JobsArgs,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct GcArgs {
+    /// Remove the records of jobs that ended so long ago
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "7d")]
+    pub older_than: Duration,
+    /// Only say what would be removed
+    #[arg(long)]
+    pub dry_run: bool,
+    #[command(flatten)]
+    pub shown: Shown,
+}
+
+/// `10s`, `1h 30m`, `7d`; a plain number is seconds.
+pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
+    if let Ok(seconds) = text.parse() {
+        return Ok(Duration::from_secs(seconds));
+    }
+    humantime::parse_duration(text).map_err(|_| "write a time such as `10s`, `5m`, `2h` or `7d`".to_owned())
+}

@@ -1,0 +1,103 @@
+//! The commands that show what jobs print, use and go through.
+
+use std::path::PathBuf;
+
+use clap::Args as ClapArgs;
+use jobc_runtime::job::Time;
+
+use super::jobs::{Shown, parse_duration};
+use super::{FormatArg, text_or_json};
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct LogsArgs {
+    /// Go on with what comes, until the job has ended
+    #[arg(long, short)]
+    pub follow: bool,
+    /// Begin with so many of the last lines of each task
+    #[arg(long, short = 'n', value_name = "LINES")]
+    pub tail: Option<u64>,
+    /// Leave out what is older: a time such as `10m`, or a moment such as `2026-11-21T13:31:53Z`
+    #[arg(long, value_name = "TIME", value_parser = parse_moment)]
+    pub since: Option<Time>,
+    /// Show when each line was printed
+    #[arg(long, short)]
+    pub timestamps: bool,
+    /// Only this attempt of the tasks, from 1
+    #[arg(long, value_name = "NUMBER")]
+    pub attempt: Option<u32>,
+    #[command(flatten)]
+    pub lines: Lines,
+    /// The job: an id such as `train.2`, or a name, which is its newest run
+    pub job: String,
+    /// The tasks, such as `worker-0`, or a role for all of its tasks; all tasks unless given
+    #[arg(value_name = "TASK")]
+    pub tasks: Vec<String>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct EventsArgs {
+    /// Go on with what comes, until the job has ended
+    #[arg(long, short)]
+    pub follow: bool,
+    #[command(flatten)]
+    pub lines: Lines,
+    /// The job: an id such as `train.2`, or a name, which is its newest run
+    pub job: String,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct StatsArgs {
+    /// Look once, in place of every second until the jobs have ended
+    #[arg(long)]
+    pub no_stream: bool,
+    #[command(flatten)]
+    pub shown: Shown,
+    /// The jobs: ids such as `train.2`, or names; all that run unless given
+    #[arg(value_name = "JOB")]
+    pub jobs: Vec<String>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct ReportArgs {
+    /// The file to write, or `-` for standard output; `<job>.html` in this folder unless given
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// The job: an id such as `train.2`, or a name, which is its newest run
+    pub job: String,
+}
+
+/// How a command shows lines as they come.
+#[derive(Clone, Copy, Debug, ClapArgs)]
+pub(crate) struct Lines {
+    /// How lines are shown; `json` is an object a line
+    #[arg(long, value_parser = text_or_json(), default_value = "text")]
+    pub format: FormatArg,
+}
+
+/// A moment: so long ago, or as RFC 3339 has it, with or without the zone, which is UTC.
+fn parse_moment(text: &str) -> Result<Time, String> {
+    if let Ok(ago) = parse_duration(text) {
+        let ago = u64::try_from(ago.as_millis()).unwrap_or(u64::MAX);
+        return Ok(Time::from_millis(Time::now().millis().saturating_sub(ago)));
+    }
+    humantime::parse_rfc3339_weak(text)
+        .map(Time::of)
+        .map_err(|_| "write a time such as `10m`, or a moment such as `2026-11-21T13:31:53Z`".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_moment_is_so_long_ago_or_a_date() {
+        let ago = parse_moment("10m").unwrap();
+        assert!((590..=610).contains(&Time::now().since(ago).as_secs()));
+        for text in ["2026-11-21T13:31:53Z", "2026-11-21 13:31:53", "2026-11-21T13:31:53.000Z"] {
+            assert_eq!(parse_moment(text).unwrap().to_string(), "2026-11-21T13:31:53.000Z", "{text}");
+        }
+        for text in ["", "yesterday", "10 parsecs"] {
+            assert!(parse_moment(text).is_err(), "{text}");
+        }
+    }
+}

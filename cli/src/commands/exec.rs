@@ -1,0 +1,128 @@
+//! `jobc exec`: a further program in a task.
+
+use std::process::ExitCode;
+
+use jobc_runtime::container::wait::{Manner, wait};
+use jobc_runtime::container::{self, Options};
+use jobc_runtime::error::{Error, Kind};
+use jobc_runtime::exec::{self, Changes, Request};
+use jobc_runtime::job::record::{JobState, Record, TaskRecord};
+use jobc_runtime::own_program::keep_read_only;
+use jobc_runtime::signals::Signals;
+use jobc_runtime::state::Id;
+use jobc_runtime::terminal::Relay;
+use jobc_runtime::user;
+use rustix::fs::{Mode, OFlags};
+
+use super::jobs::{Failure, Jobs, Result, tasks};
+use crate::args::jobs::JobExecArgs;
+
+/// Starts the program and stays until its end; the exit code is its own, or 125 to 127 as with `jobc run BUNDLE`.
+pub(crate) fn run(args: &JobExecArgs) -> Result<ExitCode> {
+    started(args).map_err(Failure::of_a_program)
+}
+
+fn started(args: &JobExecArgs) -> Result<ExitCode> {
+    keep_read_only()?;
+    let (folder, record) = Jobs::open()?.record(&args.job)?;
+    let (task, command) = split(&record, &args.words)?;
+    let name = task.container.as_deref().filter(|_| task.state.is_alive()).ok_or_else(|| {
+        let message =
+            format!("task `{}` of job `{}` is {}, not running", task.task, record.id, task.state.as_str());
+        Error::new(Kind::State, message)
+    })?;
+    if record.state == JobState::Paused {
+        let error = Error::new(Kind::State, format!("job `{}` is paused", record.id));
+        return Err(error.help(format!("let it go on with `jobc resume {}`", record.id)).into());
+    }
+    let (store, id) = (folder.containers(), Id::new(name)?);
+    let user = args.user.as_deref().map(|user| number(user, task)).transpose()?;
+    let changes = Changes {
+        arguments: command.to_vec(),
+        directory: args.workdir.clone(),
+        variables: args.env.clone(),
+        user: user.as_ref().map(|user| (user.uid, Some(user.gid))),
+        groups: user.map(|user| user.additional).unwrap_or_default(),
+        terminal: args.tty,
+        ..Changes::default()
+    };
+    store.read(&id)?;
+    let process = changes.apply(&container::config(&store.folder(&id))?)?;
+    // What is typed at a terminal is what it is for.
+    if !args.interactive && !args.tty {
+        without_input()?;
+    }
+    let request = Request {
+        process,
+        options: Options::default(),
+        console_socket: None,
+        pid_file: None,
+        detached: false,
+        ignore_paused: false,
+    };
+    let signals = Signals::take()?;
+    let (process, terminal) = exec::exec(&store, &id, request)?;
+    let mut relay = terminal.map(Relay::new).transpose()?;
+    let exit = wait(&process, &signals, relay.as_mut(), Manner::AsCommand)?;
+    Ok(ExitCode::from(exit.code()))
+}
+
+/// The task and the command of `[TASK] [--] COMMAND`: the first word is a task where the job has one of that name, or
+/// where a `--` follows it.
+fn split<'a>(record: &'a Record, words: &'a [String]) -> Result<(&'a TaskRecord, &'a [String])> {
+    let named = |word: &String| record.tasks.iter().find(|task| task.task.to_string() == *word);
+    let (task, command) = match words {
+        [dashes, command @ ..] if dashes == "--" => (None, command),
+        [word, dashes, command @ ..] if dashes == "--" => {
+            let all = tasks(record, std::slice::from_ref(word))?;
+            let [task] = &all[..] else { return Err(which(record)) };
+            (record.task(task), command)
+        }
+        [word, command @ ..] if named(word).is_some() => (named(word), command),
+        command => (None, command),
+    };
+    let task = match (task, &record.tasks[..]) {
+        (Some(task), _) | (None, [task]) => task,
+        (None, tasks) => {
+            let mut alive = tasks.iter().filter(|task| task.state.is_alive());
+            match (alive.next(), alive.next()) {
+                (Some(task), None) => task,
+                _ => return Err(which(record)),
+            }
+        }
+    };
+    if command.is_empty() {
+        let error = Error::new(Kind::State, "there is no program to start");
+        return Err(Failure::wrong_use(
+            error.help(format!("write it behind the task: `jobc exec {} {} -- ls`", record.id, task.task)),
+        ));
+    }
+    Ok((task, command))
+}
+
+fn which(record: &Record) -> Failure {
+    let names: Vec<String> = record.tasks.iter().map(|task| task.task.to_string()).collect();
+    let known = jobc_compiler::suggest::list(names.iter().map(String::as_str));
+    let error = Error::new(Kind::State, format!("job `{}` has several tasks; name one", record.id));
+    Failure::wrong_use(error.help(format!("its tasks are {known}")))
+}
+
+/// The numbers of a user whose name the container's own files know.
+fn number(name: &str, task: &TaskRecord) -> Result<user::Account> {
+    let pid = task.process.map_or(0, |process| process.pid);
+    let root = rustix::fs::open(
+        format!("/proc/{pid}/root"),
+        OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
+        Mode::empty(),
+    );
+    let root =
+        root.map_err(|errno| Error::machine(format!("see the files of task `{}`", task.task), errno))?;
+    Ok(user::lookup(std::os::fd::AsFd::as_fd(&root), name)?)
+}
+
+/// Nothing is read from our standard input.
+fn without_input() -> Result<()> {
+    let null = rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
+        .and_then(rustix::stdio::dup2_stdin);
+    Ok(null.map_err(|errno| Error::machine("open `/dev/null`", errno))?)
+}

@@ -1,0 +1,171 @@
+//! Showing what running jobs print and go through, as it comes. Everything is read from the jobs' files, so a slow reader
+//! holds up nobody.
+
+pub(crate) mod output;
+pub(crate) mod printer;
+pub(crate) mod story;
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::time::Duration;
+
+use crate::table::visible;
+use jobc_runtime::job::record::Record;
+use jobc_runtime::job::{Folder, TaskId, event};
+use jobc_runtime::logs::{Choice, Reader, Watch};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use output::Outputs;
+use printer::{Look, Printer};
+
+/// How long to sleep at most: what happens to files is told by the kernel, but not on every file system.
+const LONGEST: Duration = Duration::from_secs(1);
+
+/// Lines that come within so long are shown together.
+const TOGETHER: Duration = Duration::from_millis(15);
+
+/// What of a job is shown.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Shown {
+    /// The tasks whose lines are; all where absent.
+    pub tasks: Option<Vec<TaskId>>,
+    /// Which lines.
+    pub choice: Choice,
+    /// What happens to the job, on standard error.
+    pub story: bool,
+    /// Go on where standard output cannot be written to any more.
+    pub goes_on: bool,
+}
+
+/// Shows jobs while they run.
+pub(crate) struct Follower {
+    jobs: Vec<Followed>,
+    watch: Watch,
+    printer: Printer,
+    several: bool,
+}
+
+struct Followed {
+    name: String,
+    reader: Reader,
+    /// The printer's numbers for the reader's.
+    numbers: Vec<usize>,
+    events: Option<event::Reader>,
+}
+
+impl Follower {
+    /// Shows these jobs, whose records are there. Lines have prefixes where there are several tasks, or `look` wants them.
+    pub(crate) fn new(jobs: &[(Folder, Record)], shown: &Shown, look: Look) -> Self {
+        let several = jobs.len() > 1;
+        let is_shown = |task: &TaskId| shown.tasks.as_ref().is_none_or(|tasks| tasks.contains(task));
+        let tasks = |record: &Record| -> Vec<(usize, TaskId)> {
+            let tasks = record.tasks.iter().map(|task| task.task.clone()).enumerate();
+            tasks.filter(|(_, task)| is_shown(task)).collect()
+        };
+        let count: usize = jobs.iter().map(|(_, record)| tasks(record).len()).sum();
+        let mut printer =
+            Printer::new(Look { prefix: look.prefix || count > 1, ..look }, Outputs::new(shown.goes_on));
+        let mut watched = vec![];
+        let followed = jobs.iter().map(|(folder, record)| {
+            let tasks = tasks(record);
+            let name = folder.id.to_string();
+            let logs: Vec<_> = tasks.iter().map(|(_, task)| folder.logs(task)).collect();
+            watched.extend([folder.record.clone(), folder.record.join("logs")]);
+            watched.extend(logs.iter().cloned());
+            let numbers = tasks
+                .iter()
+                .map(|(place, task)| printer.add(&name, &task.to_string(), several, *place))
+                .collect();
+            let events = shown.story.then(|| event::Reader::new(folder));
+            Followed { name, reader: Reader::new(logs, shown.choice.clone()), numbers, events }
+        });
+        let jobs = followed.collect();
+        Self { jobs, watch: Watch::new(watched), printer, several }
+    }
+
+    /// Shows what is there; says whether there may be more at once.
+    ///
+    /// # Errors
+    ///
+    /// Those of the files, and of standard output: `BrokenPipe` where its reader went away. None of the latter where it goes on
+    /// without.
+    pub(crate) fn show(&mut self) -> io::Result<bool> {
+        let mut more = false;
+        for job in &mut self.jobs {
+            let events = job.events.as_mut().map(event::Reader::read).transpose().map_err(unread)?;
+            let events = events.unwrap_or_default();
+            for line in story::lines(&events) {
+                let name = if self.several { format!("{} ", job.name) } else { String::new() };
+                self.printer.remark(&format!("{name}{line}"))?;
+            }
+            let (printer, numbers) = (&mut self.printer, &job.numbers);
+            let mut written = Ok(());
+            let read = job.reader.read(&mut |number, line| {
+                written = printer.line(numbers[number], line);
+                written.as_ref().map_or_else(|_| Err(io::ErrorKind::WriteZero.into()), |()| Ok(()))
+            });
+            written?;
+            more |= read.map_err(unread)?;
+        }
+        self.printer.flush()?;
+        Ok(more)
+    }
+
+    /// Shows what is there and what comes, until one of these descriptors can be read, or the time is over. Says which can be.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::show`].
+    pub(crate) fn wait(&mut self, others: &[BorrowedFd<'_>], longest: Duration) -> io::Result<Vec<bool>> {
+        let until = std::time::Instant::now().checked_add(longest);
+        loop {
+            let more = self.show()?;
+            let left =
+                until.map_or(LONGEST, |until| until.saturating_duration_since(std::time::Instant::now()));
+            let sleep = if more { Duration::ZERO } else { left.min(LONGEST) };
+            let mut ready = self.watch.wait(others, sleep)?;
+            if !more && !left.is_zero() && !ready.contains(&true) {
+                ready = rest(others)?;
+            }
+            if ready.contains(&true) || left.is_zero() {
+                return Ok(ready);
+            }
+        }
+    }
+
+    /// Shows the rest of what is there.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::show`].
+    pub(crate) fn finish(&mut self) -> io::Result<()> {
+        while self.show()? {}
+        self.printer.finish()
+    }
+
+    /// Says how a job ended, on standard error.
+    pub(crate) fn end(&mut self, folder: &Folder, explanation: &str) {
+        // What cannot be written to standard error nobody can be told.
+        let _ = self
+            .printer
+            .remark(&format!("{}: {}", folder.id, visible(explanation)))
+            .and_then(|()| self.printer.flush());
+    }
+}
+
+/// What went wrong with a job's files, in words.
+pub(super) fn unread(error: io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("cannot read the job's files: {error}"))
+}
+
+/// Lets lines come together for a moment.
+fn rest(others: &[BorrowedFd<'_>]) -> io::Result<Vec<bool>> {
+    let mut polled: Vec<PollFd<'_>> =
+        others.iter().map(|other| PollFd::from_borrowed_fd(*other, PollFlags::IN)).collect();
+    let time = Timespec::try_from(TOGETHER).map_err(io::Error::other)?;
+    match poll(&mut polled, Some(&time)) {
+        Ok(_) | Err(rustix::io::Errno::INTR) => {}
+        Err(errno) => return Err(errno.into()),
+    }
+    Ok(polled.iter().map(|other| !other.revents().is_empty()).collect())
+}

@@ -1,0 +1,130 @@
+//! Our standard output and error, written to in turns.
+
+use std::io::{self, ErrorKind, IsTerminal as _, Write};
+
+/// Which of the two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum To {
+    Output,
+    Errors,
+}
+
+/// Both outputs behind one buffer, so that what is meant for one comes after what was meant for the other before it, also
+/// where both are the same terminal or pipe.
+pub(crate) struct Outputs {
+    writers: [Box<dyn Write>; 2],
+    buffer: Vec<u8>,
+    to: To,
+    /// Readers that went away.
+    closed: [bool; 2],
+    /// What cannot be written to standard output is no reason to end.
+    goes_on: bool,
+    colour: [bool; 2],
+    terminal: [bool; 2],
+}
+
+/// The buffer is handed on when it holds so many bytes.
+const ENOUGH: usize = 64 << 10;
+
+impl Outputs {
+    pub(crate) fn new(goes_on: bool) -> Self {
+        let never = anstream::ColorChoice::Never;
+        Self {
+            writers: [Box::new(io::stdout()), Box::new(io::stderr())],
+            buffer: Vec::new(),
+            to: To::Output,
+            closed: [false; 2],
+            goes_on,
+            colour: [
+                anstream::AutoStream::choice(&io::stdout()) != never,
+                anstream::AutoStream::choice(&io::stderr()) != never,
+            ],
+            terminal: [io::stdout().is_terminal(), io::stderr().is_terminal()],
+        }
+    }
+
+    /// Whether colours are wanted.
+    pub(crate) fn is_coloured(&self, to: To) -> bool {
+        self.colour[to as usize]
+    }
+
+    /// Whether it is a terminal.
+    pub(crate) fn is_terminal(&self, to: To) -> bool {
+        self.terminal[to as usize]
+    }
+
+    /// Where the next bytes go.
+    pub(crate) fn to(&mut self, to: To) -> io::Result<&mut Vec<u8>> {
+        if self.to != to || self.buffer.len() >= ENOUGH {
+            self.flush()?;
+            self.to = to;
+        }
+        Ok(&mut self.buffer)
+    }
+
+    /// Hands everything on.
+    ///
+    /// # Errors
+    ///
+    /// Standard output's, `BrokenPipe` among them, once, unless it goes on without; nobody is left to tell when standard
+    /// error itself is closed.
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
+        let writer = &mut self.writers[self.to as usize];
+        let closed = &mut self.closed[self.to as usize];
+        let result = if self.buffer.is_empty() || *closed {
+            Ok(())
+        } else {
+            writer.write_all(&self.buffer).and_then(|()| writer.flush())
+        };
+        self.buffer.clear();
+        *closed |= result.is_err();
+        match result {
+            Err(error) if self.to == To::Output && !self.goes_on => {
+                Err(io::Error::new(error.kind(), format!("cannot write to standard output: {error}")))
+            }
+            Err(error) if self.to == To::Output && error.kind() != ErrorKind::BrokenPipe => {
+                let line =
+                    format!("jobc: cannot write to standard output: {error}; `jobc logs` has the rest\n");
+                let _ = self.writers[To::Errors as usize].write_all(line.as_bytes());
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Outputs into one memory; both terminals with colours, or neither.
+    #[cfg(test)]
+    pub(crate) fn in_memory(terminal: bool) -> (Self, std::rc::Rc<std::cell::RefCell<Vec<u8>>>) {
+        #[derive(Clone, Default)]
+        struct Memory(std::rc::Rc<std::cell::RefCell<Vec<u8>>>);
+        impl Write for Memory {
+            fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+                self.0.borrow_mut().extend_from_slice(bytes);
+                Ok(bytes.len())
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        let memory = Memory::default();
+        let outputs = Self {
+            writers: [Box::new(memory.clone()), Box::new(memory.clone())],
+            colour: [terminal; 2],
+            terminal: [terminal; 2],
+            ..Self::new(false)
+        };
+        (outputs, memory.0)
+    }
+}
+
+/// Ends the command where its reader went away, as `head` does; that is no error of ours.
+pub(crate) fn or_end<T>(result: io::Result<T>) -> T {
+    match result {
+        Ok(value) => value,
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => std::process::exit(0),
+        Err(error) => {
+            crate::terminal::eprint(&format!("jobc: {error}\n"));
+            std::process::exit(3);
+        }
+    }
+}

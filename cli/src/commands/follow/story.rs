@@ -1,0 +1,199 @@
+//! What happens to a job, in words.
+
+use std::time::Duration;
+
+use jobc_runtime::job::TaskId;
+use jobc_runtime::job::event::{Event, Kind};
+use serde_json::Value;
+
+use super::super::jobs::span;
+use crate::quantity::bytes;
+use crate::table::visible;
+
+/// The lines that somebody who waits for a job wants to see. Tasks of a role to which the same happens at once share a line.
+pub(crate) fn lines(events: &[Event]) -> Vec<String> {
+    let mut lines: Vec<Told> = vec![];
+    for event in events {
+        let Some(words) = told(event) else { continue };
+        let role = event.task.as_ref().map(|task| task.role.clone());
+        let instance = event.task.as_ref().map(|task| task.index);
+        match lines.last_mut() {
+            Some(last) if role.is_some() && last.role == role && last.words == words => {
+                last.instances.extend(instance);
+            }
+            _ => lines.push(Told { role, instances: instance.into_iter().collect(), words }),
+        }
+    }
+    lines.iter().map(Told::line).collect()
+}
+
+/// What is told of one task, of several of a role, or of the job.
+struct Told {
+    role: Option<String>,
+    instances: Vec<u32>,
+    words: String,
+}
+
+impl Told {
+    /// `worker-0 to worker-7 started`.
+    fn line(&self) -> String {
+        let Self { role: Some(role), instances, words } = self else { return self.words.clone() };
+        let in_order = instances.windows(2).all(|two| two[1] == two[0] + 1);
+        let name = |index: &u32| TaskId::new(role, *index).to_string();
+        let who = match &instances[..] {
+            [first, _, .., last] if in_order => format!("{} to {}", name(first), name(last)),
+            _ if instances.len() > 4 => format!("{} of {role}", instances.len()),
+            _ => instances.iter().map(name).collect::<Vec<_>>().join(", "),
+        };
+        format!("{who} {words}")
+    }
+}
+
+/// What is said of an event to somebody who waits; nothing of most.
+fn told(event: &Event) -> Option<String> {
+    let words = words(event);
+    let of_task = event.task.is_some();
+    Some(match event.event {
+        Kind::Queued => format!("waiting: {words}"),
+        Kind::DataReady => format!("data ready: {words}"),
+        Kind::Started if event.attempt > Some(1) => format!("started, attempt {}", event.attempt?),
+        Kind::Started => "started".to_owned(),
+        Kind::Ready => "ready".to_owned(),
+        Kind::NotReady => format!("is {words}"),
+        Kind::Retried => format!("is tried again: {words}"),
+        Kind::Paused => "paused".to_owned(),
+        Kind::Resumed => "resumed".to_owned(),
+        Kind::Stopping => format!("ending: {words}"),
+        Kind::Ended if of_task && words == "exit 0" => "ended".to_owned(),
+        Kind::Ended if of_task => format!("ended: {words}"),
+        // The end of the job is told from its record, last.
+        _ => return None,
+    })
+}
+
+/// An event's details, in words.
+pub(crate) fn words(event: &Event) -> String {
+    let detail = &event.detail;
+    let text = |key: &str| detail[key].as_str().map(visible);
+    let number = |key: &str| detail[key].as_u64();
+    let listed = |parts: Vec<Option<String>>| parts.into_iter().flatten().collect::<Vec<_>>().join(", ");
+    match event.event {
+        Kind::Submitted => number("tasks").map(|tasks| format!("tasks: {tasks}")).unwrap_or_default(),
+        Kind::Queued => {
+            let place = number("place").map(|place| format!("place {place}"));
+            listed(vec![text("waits_for").or_else(|| plain(&detail["waits_for"])), place])
+        }
+        Kind::Created | Kind::Started => {
+            number("pid").map(|pid| format!("process {pid}")).unwrap_or_default()
+        }
+        Kind::Ready => {
+            let after = number("after_ms").map(Duration::from_millis);
+            after.map(|after| format!("after {}", span(after))).unwrap_or_default()
+        }
+        Kind::NotReady | Kind::Stopping => text("why").unwrap_or_default(),
+        Kind::Retried => {
+            let attempt = number("attempt").map(|attempt| format!("attempt {attempt}"));
+            let backoff = number("backoff_ms").map(Duration::from_millis);
+            let soon = backoff.map(|backoff| format!(" in {}", span(backoff))).unwrap_or_default();
+            let scope = text("scope").filter(|scope| scope != "task").map(|scope| format!(" of the {scope}"));
+            let attempt = attempt.map(|attempt| format!("{attempt}{}{soon}", scope.unwrap_or_default()));
+            listed(vec![attempt, text("why")])
+        }
+        Kind::Ended => {
+            let code = number("exit_code").filter(|_| event.task.is_some());
+            listed(vec![code.map(|code| format!("exit {code}")), text("explanation")])
+        }
+        Kind::Sampled => {
+            let cpu = number("cpu_usec").map(Duration::from_micros);
+            listed(vec![
+                cpu.map(|cpu| format!("CPU {}", span(cpu))),
+                number("memory").map(|size| format!("memory {}", bytes(size))),
+                number("memory_peak").map(|size| format!("at most {}", bytes(size))),
+            ])
+        }
+        _ => plain(detail).unwrap_or_default(),
+    }
+}
+
+/// Details that have no words of their own: `volume data, path /srv/data`.
+fn plain(detail: &Value) -> Option<String> {
+    match detail {
+        Value::Null => None,
+        Value::String(text) => Some(visible(text)),
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().filter_map(plain).collect();
+            (!items.is_empty()).then(|| items.join(", "))
+        }
+        Value::Object(fields) => {
+            let fields = fields.iter().filter_map(|(key, value)| {
+                plain(value).map(|value| format!("{} {value}", visible(key).replace('_', " ")))
+            });
+            let fields: Vec<String> = fields.collect();
+            (!fields.is_empty()).then(|| fields.join(", "))
+        }
+        other => Some(other.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn task(kind: Kind, name: &str, attempt: u32, detail: Value) -> Event {
+        Event::of_task(kind, name.parse().unwrap(), attempt, detail)
+    }
+
+    #[test]
+    fn a_job_is_told_in_few_lines() {
+        let started = |name: &str| task(Kind::Started, name, 1, json!({"pid": 1}));
+        let mut events = vec![Event::of_job(Kind::Submitted, json!({"tasks": 9}))];
+        events.push(Event::of_job(Kind::Queued, json!({"waits_for": "2 GPUs of 2 in use", "place": 1})));
+        events.extend((0..8).map(|index| started(&format!("worker-{index}"))));
+        events.push(started("ps-0"));
+        events.push(task(Kind::Ready, "ps-0", 1, json!({"after_ms": 1234})));
+        events.push(task(
+            Kind::Ended,
+            "worker-3",
+            1,
+            json!({"exit_code": 137, "explanation": "memory limit 2 GiB reached"}),
+        ));
+        events.push(task(
+            Kind::Retried,
+            "worker-3",
+            1,
+            json!({"scope": "role", "attempt": 2, "backoff_ms": 2000, "why": "exit 137"}),
+        ));
+        events.push(task(Kind::Started, "worker-3", 2, json!({"pid": 1})));
+        events.push(task(Kind::Ended, "worker-1", 1, json!({"exit_code": 0, "explanation": null})));
+        events.push(task(Kind::Ended, "worker-5", 1, json!({"exit_code": 0, "explanation": null})));
+        events.push(Event::of_job(Kind::Stopping, json!({"why": "interrupted"})));
+        assert_eq!(
+            lines(&events),
+            [
+                "waiting: 2 GPUs of 2 in use, place 1",
+                "worker-0 to worker-7 started",
+                "ps-0 started",
+                "ps-0 ready",
+                "worker-3 ended: exit 137, memory limit 2 GiB reached",
+                "worker-3 is tried again: attempt 2 of the role in 2.0 s, exit 137",
+                "worker-3 started, attempt 2",
+                "worker-1, worker-5 ended",
+                "ending: interrupted"
+            ]
+        );
+    }
+
+    #[test]
+    fn details_are_told_in_words() {
+        let told = |kind, detail| words(&task(kind, "a-0", 1, detail));
+        assert_eq!(
+            told(Kind::Sampled, json!({"cpu_usec": 1_500_000, "memory": 1_048_576})),
+            "CPU 1.5 s, memory 1.0 MiB"
+        );
+        assert_eq!(told(Kind::Mounted, json!({"mounts": ["/data", "/out"]})), "mounts /data, /out");
+        assert_eq!(told(Kind::NotReady, json!({"why": "\u{1b}[2J"})), "\\u{1b}[2J");
+        assert_eq!(told(Kind::Paused, Value::Null), "");
+    }
+}

@@ -1,0 +1,111 @@
+//! `jobc inspect`: what is known of a job.
+
+use std::process::ExitCode;
+
+use jobc_runtime::job::record::{Claim, Record};
+use jobc_runtime::job::{Folder, Time};
+use jobc_schema::Bytes;
+use serde_json::{Value, json};
+
+use super::jobs::{Jobs, Result, ago, json_text, span};
+use super::ps;
+use crate::args::FormatArg;
+use crate::args::jobs::InspectArgs;
+use crate::table::visible;
+use crate::terminal;
+
+pub(crate) fn run(args: &InspectArgs) -> Result<ExitCode> {
+    let (folder, record) = Jobs::open()?.record(&args.job)?;
+    if args.shown.format == FormatArg::Json {
+        terminal::print(&json_text(&whole(&folder, &record)));
+    } else {
+        let now = Time::now();
+        terminal::print(&(described(&folder, &record, now) + "\n"));
+        terminal::print(&ps::tasks(&record, now).render(terminal::columns_of_stdout()));
+        terminal::print(&earlier(&record));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The record, where its files are, and the plan.
+fn whole(folder: &Folder, record: &Record) -> Value {
+    let mut value = json!(record);
+    let plan = std::fs::read(folder.plan_file()).ok();
+    let plan: Option<Value> = plan.and_then(|text| serde_json::from_slice(&text).ok());
+    value["files"] = json!({
+        "record": folder.record,
+        "events": folder.events_file(),
+        "samples": folder.samples_file(),
+        "logs": folder.record.join("logs"),
+        "state": folder.state.exists().then_some(&folder.state),
+    });
+    value["plan"] = json!(plan);
+    value
+}
+
+fn described(folder: &Folder, record: &Record, now: Time) -> String {
+    let mut lines = vec![("job", folder.id.to_string())];
+    lines.extend(record.description.clone().map(|text| ("description", text)));
+    lines.push(("state", record.state.as_str().to_owned()));
+    lines.extend(record.end.iter().map(|end| ("end", end.explanation.clone())));
+    lines.extend(record.end.iter().map(|end| ("exit code", end.exit_code.to_string())));
+    lines.push(("source", record.source.display().to_string()));
+    lines.push(("target", record.target.clone()));
+    let moment = |time: Time| format!("{time} ({})", ago(time, now));
+    lines.push(("submitted", moment(record.submitted)));
+    lines.extend(record.started.map(|time| ("started", moment(time))));
+    lines.extend(record.ended.map(|time| ("ended", moment(time))));
+    lines.extend(record.started.map(|time| ("ran", span(record.ended.unwrap_or(now).since(time)))));
+    if record.attempt > 1 {
+        lines.push(("attempt", record.attempt.to_string()));
+    }
+    lines.push(("network", record.network.clone()));
+    lines.push(("takes", claim(&record.claim)));
+    lines.extend(record.notes.iter().map(|note| ("note", note.clone())));
+    lines.push(("record", folder.record.display().to_string()));
+    lines.iter().map(|(what, text)| format!("{what:12} {}\n", visible(text))).collect()
+}
+
+/// Thousandths of a CPU for people.
+pub(crate) fn cpus(millis: u64) -> String {
+    match (millis / 1000, millis % 1000) {
+        (1, 0) => "1 CPU".to_owned(),
+        (whole, 0) => format!("{whole} CPUs"),
+        _ => format!("{millis}m CPUs"),
+    }
+}
+
+/// What is counted of the machine, for people.
+pub(crate) fn claim(claim: &Claim) -> String {
+    let mut parts = Vec::new();
+    if claim.cpu_millis > 0 {
+        parts.push(cpus(claim.cpu_millis));
+    }
+    if claim.memory_bytes > 0 {
+        parts.push(format!("{} of memory", Bytes(claim.memory_bytes)));
+    }
+    if claim.gpus > 0 {
+        parts.push(format!("{} GPUs", claim.gpus));
+    }
+    if claim.disk_bytes > 0 {
+        parts.push(format!("{} of disk", Bytes(claim.disk_bytes)));
+    }
+    if !claim.ports.is_empty() {
+        let numbers: Vec<String> = claim.ports.iter().map(u16::to_string).collect();
+        parts.push(format!("ports {}", numbers.join(", ")));
+    }
+    if parts.is_empty() { "nothing that is counted".to_owned() } else { parts.join(", ") }
+}
+
+/// The attempts that ended before the last one, a line each.
+fn earlier(record: &Record) -> String {
+    let attempts =
+        record.tasks.iter().flat_map(|task| task.earlier.iter().map(move |attempt| (&task.task, attempt)));
+    attempts
+        .map(|(task, attempt)| {
+            let code = attempt.exit_code.map(|code| format!("exit {code}"));
+            let how: Vec<String> = code.into_iter().chain(attempt.reason.clone()).collect();
+            format!("{task}, attempt {}: {}\n", attempt.attempt, visible(&how.join(", ")))
+        })
+        .collect()
+}

@@ -1,0 +1,251 @@
+//! What the commands about jobs share: finding a job, telling what went wrong, and the words for times.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use jobc_compiler::suggest;
+use jobc_runtime::error::{Error, Kind};
+use jobc_runtime::job::lost::{self, Lost};
+use jobc_runtime::job::record::Record;
+use jobc_runtime::job::{Folder, Places, TaskId, Time};
+use jobc_runtime::state::process::Process;
+use jobc_schema::Bytes;
+use rustix::event::{PollFd, PollFlags};
+
+use crate::args::FormatArg;
+use crate::report::{container_error, container_warning};
+use crate::{Outcome, terminal};
+
+/// The jobs of this user.
+pub(crate) struct Jobs {
+    places: Places,
+}
+
+/// Why a command about jobs was not carried out.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    code: u8,
+    error: Error,
+}
+
+/// A result of a command about jobs.
+pub(crate) type Result<T> = std::result::Result<T, Failure>;
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        // A job in another state refuses; everything else is the machine's.
+        let outcome = if error.kind == Kind::State { Outcome::Errors } else { Outcome::Fault };
+        Self { code: outcome as u8, error }
+    }
+}
+
+impl Failure {
+    /// The command line names something that is not there.
+    pub(crate) fn wrong_use(error: Error) -> Self {
+        Self { code: Outcome::WrongUse as u8, error }
+    }
+
+    /// The same, of a command that exits with the code of a program: its own failures are 125, and 126 and 127 where the
+    /// program cannot be executed or is not there.
+    pub(crate) fn of_a_program(self) -> Self {
+        Self { code: self.error.exit_code(), ..self }
+    }
+}
+
+/// The exit code of a command, whose failure is told.
+pub(crate) fn finish(result: Result<ExitCode>) -> ExitCode {
+    result.unwrap_or_else(|failure| {
+        terminal::eprint(&container_error(&failure.error));
+        ExitCode::from(failure.code)
+    })
+}
+
+impl Jobs {
+    /// Opens the places of this user. Jobs whose supervisor was killed are cleaned up first, and said to be lost.
+    pub(crate) fn open() -> std::result::Result<Self, Error> {
+        let jobs = Self { places: Places::standard()? };
+        jobs.settle()?;
+        Ok(jobs)
+    }
+
+    fn settle(&self) -> std::result::Result<(), Error> {
+        for Lost { id, left } in lost::settle(&self.places)? {
+            let text = format!("job `{id}` is lost: its supervisor was killed, and all of its tasks with it");
+            terminal::eprint(&container_warning(&text));
+            for line in left {
+                terminal::eprint(&container_warning(&format!("job `{id}`: {line}")));
+            }
+        }
+        Ok(())
+    }
+
+    /// What became of a job whose supervisor is gone; nothing where the supervisor never wrote a word.
+    pub(crate) fn settled(&self, folder: &Folder) -> std::result::Result<Option<Record>, Error> {
+        match Record::read(folder)? {
+            Some(record) if record.state.is_final() => Ok(Some(record)),
+            _ => {
+                self.settle()?;
+                Record::read(folder)
+            }
+        }
+    }
+
+    /// Where they are.
+    pub(crate) fn places(&self) -> &Places {
+        &self.places
+    }
+
+    /// The job that a word names: an id, or a name, which is its newest run.
+    pub(crate) fn find(&self, word: &str) -> Result<Folder> {
+        self.places.find(word).map_err(|error| {
+            let ids = self.places.list().unwrap_or_default();
+            let known: Vec<String> = ids.iter().flat_map(|id| [id.to_string(), id.name.clone()]).collect();
+            let near = suggest::nearest(word, known.iter().map(String::as_str));
+            Failure::wrong_use(match near {
+                Some(near) => {
+                    Error { message: format!("{}; did you mean `{near}`?", error.message), ..error }
+                }
+                None => error,
+            })
+        })
+    }
+
+    /// The job that a word names, with its record.
+    pub(crate) fn record(&self, word: &str) -> Result<(Folder, Record)> {
+        let folder = self.find(word)?;
+        let record = read(&folder)?;
+        Ok((folder, record))
+    }
+
+    /// Every job with its record, by name and run. What cannot be read is warned of and left out.
+    pub(crate) fn all(&self) -> Result<Vec<(Folder, Record)>> {
+        let folders = self.places.list()?.into_iter().map(|id| self.places.job(&id));
+        Ok(folders
+            .filter_map(|folder| match Record::read(&folder) {
+                Ok(record) => Some((folder, record?)),
+                Err(error) => {
+                    terminal::eprint(&container_warning(&error.to_string()));
+                    None
+                }
+            })
+            .collect())
+    }
+
+    /// Waits until a job has ended; returns its record.
+    pub(crate) fn wait_for_end(&self, folder: &Folder) -> Result<Record> {
+        loop {
+            let record = read(folder)?;
+            if record.state.is_final() {
+                return Ok(record);
+            }
+            let supervisor = record.supervisor.map(Process::open).transpose()?.flatten();
+            if let Some(pidfd) = supervisor {
+                let mut polled = [PollFd::new(&pidfd, PollFlags::IN)];
+                // What interrupts it makes it look again.
+                let _ = rustix::event::poll(&mut polled, None);
+            } else {
+                // It is just beginning, or its record's last words are on their way, or it was killed.
+                std::thread::sleep(Duration::from_millis(20));
+                self.settle()?;
+            }
+        }
+    }
+}
+
+/// A job's record; one that its command has not written yet is an error.
+pub(crate) fn read(folder: &Folder) -> Result<Record> {
+    Record::read(folder)?.ok_or_else(|| {
+        let error = Error::new(Kind::State, format!("nothing is known of job `{}` yet", folder.id));
+        Failure::from(error.help("it is just being submitted, or the command that did so was killed"))
+    })
+}
+
+/// The tasks that words name: a task, such as `worker-0`, or a role for all of its tasks.
+pub(crate) fn tasks(record: &Record, words: &[String]) -> Result<Vec<TaskId>> {
+    let mut found = Vec::new();
+    for word in words {
+        let of_role = record.tasks.iter().map(|task| &task.task).filter(|task| task.role == *word);
+        let before = found.len();
+        found.extend(of_role.cloned());
+        if found.len() == before {
+            let task = record.tasks.iter().map(|task| &task.task).find(|task| task.to_string() == *word);
+            found.push(task.ok_or_else(|| no_task(record, word))?.clone());
+        }
+    }
+    Ok(found)
+}
+
+fn no_task(record: &Record, word: &str) -> Failure {
+    let known: Vec<String> = record.tasks.iter().map(|task| task.task.to_string()).collect();
+    let near = suggest::nearest(word, known.iter().map(String::as_str))
+        .map(|near| format!("; did you mean `{near}`?"))
+        .unwrap_or_default();
+    let message = format!("job `{}` has no task `{}`{near}", record.id, word.escape_debug());
+    let known = suggest::list(known.iter().map(String::as_str));
+    Failure::wrong_use(Error::new(Kind::State, message).help(format!("its tasks are {known}")))
+}
+
+/// A value as JSON, indented.
+pub(crate) fn json_text(value: &impl serde::Serialize) -> String {
+    serde_json::to_string_pretty(value).expect("what is printed is plain JSON") + "\n"
+}
+
+/// Says what was done to a job: its id and a word for people, an object for programs.
+pub(crate) fn done(format: FormatArg, folder: &Folder, what: &str) {
+    if format == FormatArg::Json {
+        let line = serde_json::json!({"id": folder.id, "done": what});
+        terminal::print(&format!("{line}\n"));
+    } else {
+        terminal::print(&format!("{}: {what}\n", folder.id));
+    }
+}
+
+/// A stretch of time for people, in its largest unit and one more where that says something: `45 s`, `3 min`, `2 h 5 min`.
+pub(crate) fn span(time: Duration) -> String {
+    let seconds = time.as_secs();
+    let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86400);
+    match () {
+        () if seconds < 10 => format!("{}.{} s", seconds, time.subsec_millis() / 100),
+        () if minutes < 2 => format!("{seconds} s"),
+        () if hours < 1 => format!("{minutes} min"),
+        () if days < 1 => format!("{hours} h {} min", minutes % 60),
+        () if days < 10 => format!("{days} d {} h", hours % 24),
+        () => format!("{days} d"),
+    }
+}
+
+/// Bytes for people: whole ones of the largest unit of which there is one at least.
+pub(crate) fn rounded(bytes: u64) -> String {
+    let unit = 10 * (bytes.max(1).ilog2() / 10).min(4);
+    Bytes(bytes >> unit << unit).to_string()
+}
+
+/// How long ago a moment was, for people.
+pub(crate) fn ago(time: Time, now: Time) -> String {
+    format!("{} ago", span(now.since(time)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stretch_of_time_has_the_precision_that_people_want() {
+        let shown = |seconds: f64| span(Duration::from_secs_f64(seconds));
+        assert_eq!(
+            [0.25, 9.99, 10.0, 119.0, 120.0, 3599.0, 3600.0, 86_399.0, 90_000.0, 8_640_000.0].map(shown),
+            [
+                "0.2 s",
+                "9.9 s",
+                "10 s",
+                "119 s",
+                "2 min",
+                "59 min",
+                "1 h 0 min",
+                "23 h 59 min",
+                "1 d 1 h",
+                "100 d"
+            ]
+        );
+    }
+}

@@ -1,0 +1,128 @@
+//! `jobc ps`: the jobs of this user on this machine, or the tasks of one.
+
+use std::process::ExitCode;
+
+use jobc_runtime::job::record::{JobState, Record, TaskRecord};
+use jobc_runtime::job::{Folder, Time};
+use serde_json::{Value, json};
+
+use super::jobs::{Jobs, Result, ago, json_text, span};
+use crate::args::FormatArg;
+use crate::args::jobs::PsArgs;
+use crate::table::Table;
+use crate::terminal;
+
+pub(crate) fn run(args: &PsArgs) -> Result<ExitCode> {
+    let jobs = Jobs::open()?;
+    let text = match &args.job {
+        Some(word) => of_one(args, &jobs.record(word)?.1),
+        None => of_all(args, jobs.all()?),
+    };
+    terminal::print(&text);
+    Ok(ExitCode::SUCCESS)
+}
+
+fn of_one(args: &PsArgs, record: &Record) -> String {
+    match args.shown.format {
+        FormatArg::Json => json_text(&record.tasks),
+        _ if args.quiet => record.tasks.iter().map(|task| format!("{}\n", task.task)).collect(),
+        _ => tasks(record, Time::now()).render(terminal::columns_of_stdout()),
+    }
+}
+
+fn of_all(args: &PsArgs, mut found: Vec<(Folder, Record)>) -> String {
+    found.retain(|(_, record)| args.all || !record.state.is_final());
+    // The newest is what people look for.
+    found.sort_by_key(|(_, record)| std::cmp::Reverse(record.submitted));
+    match args.shown.format {
+        FormatArg::Json => json_text(&found.iter().map(summary).collect::<Vec<_>>()),
+        _ if args.quiet => found.iter().map(|(folder, _)| format!("{}\n", folder.id)).collect(),
+        _ => listed(&found, Time::now()).render(terminal::columns_of_stdout()),
+    }
+}
+
+fn listed(found: &[(Folder, Record)], now: Time) -> Table<6> {
+    let mut table = Table::new(["JOB", "STATE", "TASKS", "SUBMITTED", "RAN", "END"]);
+    for (folder, record) in found {
+        let ran = record.started.map(|started| span(record.ended.unwrap_or(now).since(started)));
+        table.row([
+            folder.id.to_string(),
+            record.state.as_str().to_owned(),
+            counts(record),
+            ago(record.submitted, now),
+            ran.unwrap_or_default(),
+            record.end.as_ref().map(|end| end.explanation.clone()).unwrap_or_default(),
+        ]);
+    }
+    table
+}
+
+/// How many tasks are in which state, in the order in which states come in a life: `1 succeeded, 3 running`.
+pub(super) fn counts(record: &Record) -> String {
+    let counts = by_state(record);
+    counts.iter().map(|(state, count)| format!("{count} {state}")).collect::<Vec<_>>().join(", ")
+}
+
+fn by_state(record: &Record) -> Vec<(&'static str, usize)> {
+    let mut counts: Vec<(&'static str, usize)> = Vec::new();
+    for task in &record.tasks {
+        let state = task.state.as_str();
+        match counts.iter_mut().find(|(known, _)| *known == state) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((state, 1)),
+        }
+    }
+    counts
+}
+
+/// A job in a list for programs: what the table shows, and the exit code.
+fn summary((folder, record): &(Folder, Record)) -> Value {
+    let tasks: serde_json::Map<String, Value> =
+        by_state(record).into_iter().map(|(state, count)| (state.to_owned(), json!(count))).collect();
+    json!({
+        "id": folder.id,
+        "state": record.state,
+        "description": record.description,
+        "source": record.source,
+        "target": record.target,
+        "submitted": record.submitted,
+        "started": record.started,
+        "ended": record.ended,
+        "tasks": tasks,
+        "end": record.end,
+    })
+}
+
+pub(super) fn tasks(record: &Record, now: Time) -> Table<7> {
+    let mut table = Table::new(["TASK", "STATE", "ATTEMPT", "PID", "ADDRESS", "RAN", "EXIT"]);
+    for task in &record.tasks {
+        // What a lost job's tasks were doing last is not what they do.
+        let alive = task.state.is_alive() && record.state != JobState::Lost;
+        let ran = task.started.map(|started| span(task.ended.unwrap_or(now).since(started)));
+        let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+        table.row([
+            task.task.to_string(),
+            task.state.as_str().to_owned(),
+            task.attempt.to_string(),
+            or_dash(task.process.filter(|_| alive).map(|process| process.pid.to_string())),
+            or_dash(address(task)),
+            or_dash(ran),
+            or_dash(exit(task)),
+        ]);
+    }
+    table
+}
+
+/// Where a task is reached, with its ports: `127.0.0.1 http:8080`.
+fn address(task: &TaskRecord) -> Option<String> {
+    let ports = task.ports.iter().map(|(label, number)| format!("{label}:{number}"));
+    let all: Vec<String> = task.address.iter().cloned().chain(ports).collect();
+    (!all.is_empty()).then(|| all.join(" "))
+}
+
+/// How an attempt ended: the code, and why where there is more to say.
+pub(super) fn exit(task: &TaskRecord) -> Option<String> {
+    let parts: Vec<String> =
+        task.exit_code.map(|code| code.to_string()).into_iter().chain(task.reason.clone()).collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
+}

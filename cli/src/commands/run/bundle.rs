@@ -1,0 +1,128 @@
+//! `jobc run BUNDLE`: one bundle, in the foreground.
+//!
+//! A copy of config.json in the container's folder gets what only this machine knows, and that copy is what runs: here,
+//! or under the runtime that `--oci-runtime` names.
+
+mod interruptible;
+mod other;
+
+use std::path::Path;
+
+use jobc_runtime::allocate::Allocation;
+use jobc_runtime::bundle::Bundle;
+use jobc_runtime::container::Options;
+use jobc_runtime::container::make::{self, Request, Then};
+use jobc_runtime::container::wait::Manner;
+use jobc_runtime::error::{Error, Kind, Result};
+use jobc_runtime::root::Root;
+use jobc_runtime::signals::Signals;
+use jobc_runtime::state::Id;
+use jobc_runtime::state::store::Store;
+
+use crate::args::run::RunArgs;
+use crate::commands::oci::attend;
+use crate::report::container_warning;
+use crate::terminal;
+
+/// Runs a bundle; returns the exit code of its program.
+pub(super) fn run(args: &RunArgs, folder: &Path) -> Result<u8> {
+    let original = Bundle::open(folder)?;
+    refuse_unknown(&original)?;
+    let id = Id::new(&args.id.clone().unwrap_or_else(|| format!("run-{}", std::process::id())))?;
+    let signals = Signals::take()?;
+    let begun = make::begin(&Store::standard()?, &id)?;
+    let here = args.oci_runtime.is_none();
+    let ([] | [_]) = &args.root[..] else {
+        let error = Error::new(Kind::Config, "a bundle has one root");
+        return Err(error.help("give `--root` once"));
+    };
+    let choice = args.root.first().map(String::as_str);
+    let allocate = || Allocation::of(&original, choice, begun.folder(), here);
+    let allocation = if Root::takes_time(&original, choice) {
+        interruptible::run(&signals, begun.folder(), allocate)??
+    } else {
+        allocate()?
+    };
+    let (text, changed) = allocation.apply(&original)?;
+    let allocated =
+        changed.iter().fold(allocation.to_string(), |all, line| format!("{all}changed: {line}\n"));
+    if args.verbose && !args.dry_run {
+        terminal::eprint(&allocated);
+    }
+    let folder = begun.folder().join("bundle");
+    write(&folder, &text)?;
+    let copy = Bundle::open(&folder)?;
+    if let Some(runtime) = &args.oci_runtime {
+        let other = other::Runtime::new(runtime, &allocation)?;
+        if args.dry_run {
+            terminal::print(&format!("{allocated}{}\n", other.shown(&folder, &id)));
+            return Ok(0);
+        }
+        allocation.make()?;
+        return other.run(&folder, &id, &signals);
+    }
+    let request = Request {
+        options: Options { allow_unenforced: args.allow_unenforced, ..Options::default() },
+        root: Some(allocation.root.clone()),
+        ..Request::default()
+    };
+    if args.dry_run {
+        let (before, prepared) = begun.plan(&copy, request)?;
+        terminal::print(&format!("{allocated}{}", steps(&before, &prepared)));
+        return Ok(0);
+    }
+    allocation.make()?;
+    let made = begun.make(&copy, request, Then::Attend, Some(&signals))?;
+    let mut warn = |text: &str| terminal::eprint(&container_warning(text));
+    for text in made.container.said.iter().chain(&made.container.record.unenforced) {
+        warn(text);
+    }
+    attend(made, &signals, Manner::AsCommand, args.keep, &mut warn)
+}
+
+/// What nobody knows would not be kept, so the bundle would not run as it was written.
+fn refuse_unknown(bundle: &Bundle) -> Result<()> {
+    let Some(first) = bundle.config.unknown.first() else { return Ok(()) };
+    let others = match bundle.config.unknown.len() - 1 {
+        0 => String::new(),
+        1 => ", nor one more".to_owned(),
+        count => format!(", nor {count} more"),
+    };
+    Err(Error::new(Kind::Config, format!("nobody knows this property{others}"))
+        .at(first)
+        .help("take it out; `jobc oci run` would ignore it, as the OCI runtime specification asks"))
+}
+
+/// Writes the copy of config.json.
+fn write(folder: &Path, text: &[u8]) -> Result<()> {
+    std::fs::create_dir(folder).and_then(|()| std::fs::write(folder.join("config.json"), text)).map_err(
+        |error| {
+            let errno = rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO);
+            Error::machine(format!("write the bundle's copy to `{}`", folder.display()), errno)
+        },
+    )
+}
+
+/// What is done before there is a process, then the steps of the container's first process, each with the field of
+/// config.json that asks for it.
+pub(super) fn steps(before: &[String], prepared: &jobc_runtime::prepare::Prepared) -> String {
+    let steps = prepared.steps.iter().map(|step| {
+        let place = step.place.as_ref().map(|place| format!("  [{place}]")).unwrap_or_default();
+        format!("{}{place}", step.operation)
+    });
+    let arguments: Vec<String> =
+        prepared.program.arguments.iter().map(|word| quoted(&word.to_string_lossy())).collect();
+    let program = format!("execute {}  [/process/args]", arguments.join(" "));
+    let lines = before.iter().cloned().chain(steps).chain([program]);
+    lines.enumerate().map(|(index, line)| format!("{:3}  {line}\n", index + 1)).collect()
+}
+
+/// A word as a shell takes it.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=,@%+".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}

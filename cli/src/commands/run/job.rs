@@ -1,0 +1,150 @@
+//! `jobc run JOB`: a whole job on this machine, carried out by a supervisor of its own.
+//!
+//! The command compiles the job, writes what its supervisor needs into the job's folders and starts it: this program
+//! again, in a session of its own. From then on the job is a folder of files; the command only shows what they say,
+//! and what a user types ends, passes on or leaves the job.
+
+mod attend;
+mod built;
+mod compile;
+mod dry_run;
+mod options;
+mod submit;
+mod terminal;
+
+use std::path::PathBuf;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use jobc_compiler::compile::Artifact;
+use jobc_runtime::admission::ledger::Ledger;
+use jobc_runtime::error::{Error, Kind, Result};
+use jobc_runtime::job::TaskId;
+use jobc_runtime::job::record::Record;
+use jobc_runtime::signals::Signals;
+use jobc_schema::plan::JobPlan;
+
+use super::OWN_FAILURE;
+use crate::args::FormatArg;
+use crate::args::run::RunArgs;
+use crate::commands::follow::printer::Look;
+use crate::commands::follow::{Follower, Shown};
+use crate::commands::jobs::{Jobs, span};
+use crate::commands::stop::exit_code;
+use crate::table::Table;
+use attend::{Asked, Running};
+
+/// The exit code of a job that somebody ended.
+const INTERRUPTED: u8 = 130;
+
+/// What is to be carried out: one job, or each of a matrix.
+struct Built {
+    /// The jobs, in the order of the matrix.
+    jobs: Vec<BuiltJob>,
+    /// The job file, absolute; the plan's folder where it was built before.
+    source: PathBuf,
+    /// The folder that relative paths of the job file begin at.
+    folder: PathBuf,
+    /// Roles with fewer instances than the job file says, with what it says.
+    scaled: Vec<(String, u32)>,
+}
+
+/// A decided job and the files that `jobc build` makes of it.
+struct BuiltJob {
+    plan: JobPlan,
+    files: Vec<Artifact>,
+}
+
+/// Runs a job file; returns how the job ended, by the exit code.
+pub(super) fn run_file(args: &RunArgs, path: Option<Utf8PathBuf>, format: FormatArg) -> Result<u8> {
+    let jobs = Jobs::open()?;
+    match compile::compile(args, path, format, &Ledger::standard(jobs.places())?)? {
+        Some(built) => carry_out(args, &built, &jobs, format),
+        None => Ok(OWN_FAILURE),
+    }
+}
+
+/// Runs the folder of a built plan.
+pub(super) fn run_plan(args: &RunArgs, folder: &Utf8Path, format: FormatArg) -> Result<u8> {
+    carry_out(args, &built::read(folder)?, &Jobs::open()?, format)
+}
+
+fn carry_out(args: &RunArgs, built: &Built, jobs: &Jobs, format: FormatArg) -> Result<u8> {
+    if args.dry_run {
+        return dry_run::show(args, built, jobs.places()).map(|()| 0);
+    }
+    // From here on a Ctrl-C is one for the job.
+    let signals = Signals::take()?;
+    let task = args.terminal.as_deref().map(|word| lent(word, built)).transpose()?;
+    let submitted = submit::submit(args, built, jobs.places())?;
+    let (ours, theirs) = match &task {
+        Some(_) => terminal::socket_pair().map(|(ours, theirs)| (Some(ours), Some(theirs)))?,
+        None => (None, None),
+    };
+    let mut running = submitted.start(theirs)?;
+    if args.detach {
+        let ids: String = running.iter().map(|job| format!("{}\n", job.folder.id)).collect();
+        crate::terminal::print(&ids);
+        return Ok(0);
+    }
+    let mut asked = Asked::default();
+    if let (Some(socket), Some(task)) = (ours, task) {
+        terminal::lend(&socket, &task, &mut running, &signals, &mut asked)?;
+    }
+    let follower = follower(args, &running, format)?;
+    let records = attend::attend(jobs, &mut running, &signals, &mut asked, follower)?;
+    if built.jobs.len() > 1 && !args.quiet {
+        crate::terminal::eprint(&summary(built, &records).render(crate::terminal::columns_of_stderr()));
+    }
+    Ok(code_of(&records, built.jobs.len()))
+}
+
+/// The task that gets our terminal.
+fn lent(word: &str, built: &Built) -> Result<TaskId> {
+    match &built.jobs[..] {
+        [job] => options::task(word, &job.plan),
+        jobs => Err(Error::new(Kind::Config, format!("there is one terminal, and {} jobs", jobs.len()))
+            .help("run one combination of the matrix: write it without `matrix`, or give its values")),
+    }
+}
+
+/// What shows the jobs as they run; nothing where nobody wants to see it.
+fn follower(args: &RunArgs, running: &[Running], format: FormatArg) -> Result<Option<Follower>> {
+    if args.quiet {
+        return Ok(None);
+    }
+    let mut jobs = Vec::with_capacity(running.len());
+    for Running { folder, .. } in running {
+        jobs.extend(Record::read(folder)?.map(|record| (folder.clone(), record)));
+    }
+    // What the task with the terminal wrote there is no log; the others' were shown nowhere yet.
+    let shown = Shown { tasks: args.no_logs.then(Vec::new), story: true, goes_on: true, ..Shown::default() };
+    let look = Look { json: format == FormatArg::Json, ..Look::default() };
+    Ok(Some(Follower::new(&jobs, &shown, look)))
+}
+
+/// How the jobs of a matrix ended, each with its values.
+fn summary(built: &Built, records: &[Record]) -> Table<4> {
+    let mut table = Table::new(["JOB", "VALUES", "RAN", "END"]);
+    for record in records {
+        let job = built.jobs.iter().find(|job| job.plan.name == record.id.name);
+        let values = job.into_iter().flat_map(|job| &job.plan.matrix);
+        let values: Vec<String> = values.map(|(axis, value)| format!("{axis}={value}")).collect();
+        let ran = record.started.zip(record.ended).map(|(started, ended)| span(ended.since(started)));
+        let end = record.end.as_ref().map_or(record.state.as_str(), |end| end.explanation.as_str());
+        table.row([record.id.to_string(), values.join(" "), ran.unwrap_or_default(), end.to_owned()]);
+    }
+    table
+}
+
+/// The exit code: of one job its own; of a matrix 0 where every job ended well, 130 where they were interrupted, 1 where
+/// one failed.
+fn code_of(records: &[Record], jobs: usize) -> u8 {
+    let codes: Vec<u8> = records.iter().map(exit_code).collect();
+    match () {
+        () if codes.len() < jobs => OWN_FAILURE,
+        () if jobs == 1 => codes[0],
+        () if codes.iter().all(|code| *code == 0) => 0,
+        () if codes.contains(&INTERRUPTED) => INTERRUPTED,
+        () => 1,
+    }
+}

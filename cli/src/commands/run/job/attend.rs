@@ -1,0 +1,142 @@
+//! Staying with running jobs in the foreground: what they write is shown, and signals are passed on.
+
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+use jobc_runtime::error::{Error, Result};
+use jobc_runtime::job::Folder;
+use jobc_runtime::job::control::Request;
+use jobc_runtime::job::record::Record;
+use jobc_runtime::signals::{Signal, Signals};
+use jobc_runtime::supervisor::start::Started;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags};
+
+use crate::commands::follow::Follower;
+use crate::commands::follow::output::or_end;
+use crate::commands::jobs::Jobs;
+use crate::table::visible;
+use crate::terminal;
+
+/// As long as it takes: signals and ends wake us.
+const LONG: Duration = Duration::from_hours(1);
+
+/// A job with its supervisor, which is a child of ours.
+pub(super) struct Running {
+    /// The job.
+    pub folder: Folder,
+    started: Started,
+    pidfd: OwnedFd,
+    over: bool,
+}
+
+impl Running {
+    /// Watches a supervisor that was just started.
+    pub(super) fn new(folder: Folder, started: Started) -> Result<Self> {
+        let pid = i32::try_from(started.child.id()).ok().and_then(Pid::from_raw);
+        let pidfd = pid.map_or(Err(Errno::SRCH), |pid| rustix::process::pidfd_open(pid, PidfdFlags::empty()));
+        let pidfd = pidfd.map_err(|errno| Error::machine("watch the job's supervisor", errno))?;
+        Ok(Self { folder, started, pidfd, over: false })
+    }
+
+    /// Readable once the supervisor has ended.
+    pub(super) fn pidfd(&self) -> BorrowedFd<'_> {
+        self.pidfd.as_fd()
+    }
+
+    /// Takes note of the supervisor's end; returns what became of the job.
+    fn ended(&mut self, jobs: &Jobs) -> Result<Option<Record>> {
+        let _ = self.started.child.wait();
+        self.over = true;
+        jobs.settled(&self.folder)
+    }
+}
+
+/// Stays with jobs until all of them have ended, and shows what they write where somebody wants to see it; returns their
+/// records, in their order.
+pub(super) fn attend(
+    all: &Jobs,
+    jobs: &mut [Running],
+    signals: &Signals,
+    asked: &mut Asked,
+    mut shown: Option<Follower>,
+) -> Result<Vec<Record>> {
+    let mut records: Vec<Option<Record>> = jobs.iter().map(|_| None).collect();
+    while jobs.iter().any(|job| !job.over) {
+        let ready = {
+            let running = jobs.iter().filter(|job| !job.over).map(Running::pidfd);
+            let others: Vec<BorrowedFd<'_>> = std::iter::once(signals.as_fd()).chain(running).collect();
+            match &mut shown {
+                Some(follower) => or_end(follower.wait(&others, LONG)),
+                None => sleep(&others)?,
+            }
+        };
+        if ready[0] {
+            while let Some(signal) = signals.next() {
+                asked.pass_on(signal, jobs);
+            }
+        }
+        let running = jobs.iter_mut().zip(&mut records).filter(|(job, _)| !job.over);
+        for ((job, record), _) in running.zip(&ready[1..]).filter(|(_, ready)| **ready) {
+            *record = job.ended(all)?;
+            let Some(end) = record.as_ref().and_then(|record| record.end.as_ref()) else { continue };
+            match &mut shown {
+                Some(follower) => {
+                    or_end(follower.finish());
+                    follower.end(&job.folder, &end.explanation);
+                }
+                None if end.exit_code == 0 => {}
+                None => {
+                    terminal::eprint(&format!("jobc: {}: {}\n", job.folder.id, visible(&end.explanation)));
+                }
+            }
+        }
+    }
+    Ok(records.into_iter().flatten().collect())
+}
+
+/// Sleeps until one of these descriptors can be read; says which can be.
+fn sleep(others: &[BorrowedFd<'_>]) -> Result<Vec<bool>> {
+    let mut polled: Vec<PollFd<'_>> =
+        others.iter().map(|other| PollFd::from_borrowed_fd(*other, PollFlags::IN)).collect();
+    match poll(&mut polled, None) {
+        Ok(_) | Err(Errno::INTR) => {}
+        Err(errno) => return Err(Error::machine("wait for a job", errno)),
+    }
+    Ok(polled.iter().map(|polled| !polled.revents().is_empty()).collect())
+}
+
+/// What the user has asked for already.
+#[derive(Default)]
+pub(super) struct Asked {
+    to_end: bool,
+}
+
+impl Asked {
+    /// Does what a signal means for jobs in the foreground: the first that asks for the end is a graceful one, the
+    /// second is not.
+    pub(super) fn pass_on(&mut self, signal: Signal, jobs: &mut [Running]) {
+        let now = match signal {
+            Signal::INT | Signal::TERM | Signal::HUP => self.to_end,
+            Signal::QUIT => true,
+            _ => return,
+        };
+        let request = if now {
+            Request::Kill { signal: Signal::KILL.number(), tasks: Vec::new() }
+        } else {
+            Request::Stop { grace_seconds: None }
+        };
+        if signal == Signal::INT && !now {
+            terminal::eprint("jobc: ending the job; Ctrl-C again kills it\n");
+        }
+        self.to_end = true;
+        for job in jobs.iter_mut().filter(|job| !job.over) {
+            // One that does not answer has just ended by itself, or never will: the second time it is killed, and all of
+            // its job with it.
+            if job.started.connection.ask(&job.folder, &request).is_err() && now {
+                let _ = job.started.child.kill();
+            }
+        }
+    }
+}

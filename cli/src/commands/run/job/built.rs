@@ -1,0 +1,129 @@
+//! The folder of a built plan, as `jobc build` writes it, to the files that are carried out.
+
+use std::io;
+use std::os::unix::fs::PermissionsExt as _;
+
+use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
+use jobc_compiler::compile::Artifact;
+use jobc_runtime::error::{Error, Kind, Result};
+use jobc_schema::Plan;
+use jobc_schema::plan::{JobPlan, VolumeSource};
+use serde_json::Value;
+
+use super::{Built, BuiltJob};
+use crate::input::reason;
+use crate::output::list;
+
+/// Reads the folder of a built plan: it is copied, so that a build meanwhile changes nothing of what runs.
+pub(super) fn read(given: &Utf8Path) -> Result<Built> {
+    let given = if given.as_str().is_empty() { Utf8Path::new(".") } else { given };
+    let folder = given.canonicalize_utf8().map_err(|error| unreadable(given, &error))?;
+    let file = folder.join("plan.json");
+    let text = std::fs::read(&file).map_err(|error| unreadable(&file, &error))?;
+    let plan: Plan = serde_json::from_slice(&text).map_err(|error| {
+        Error::new(Kind::Config, format!("`{file}` is not a plan of this version of jobc: {error}"))
+            .help("build it again with `jobc build`")
+    })?;
+    let [plan] = <[JobPlan; 1]>::try_from(plan.jobs).map_err(|jobs| {
+        Error::new(Kind::Config, format!("`{file}` holds {} jobs, where `jobc build` writes one", jobs.len()))
+            .help("build it again with `jobc build`")
+    })?;
+    let mut files = vec![Artifact { path: "plan.json".into(), mode: 0o644, bytes: text }];
+    let missing = tasks(&plan).find(|task| !folder.join("oci").join(task).join("config.json").is_file());
+    if let Some(task) = missing {
+        let error = Error::new(Kind::Config, format!("`{folder}` has no bundle of task `{task}`"));
+        return Err(error.help("build it with the oci backend: `jobc build --backend oci`"));
+    }
+    let base = job_folder(&plan, &folder)?;
+    for path in list(&folder.join("oci")).map_err(|error| unreadable(&folder, &error))? {
+        let path = Utf8Path::new("oci").join(path);
+        // What was fetched for a run by hand may be large; it is fetched again where it is wanted.
+        if path.starts_with("oci/volumes") {
+            continue;
+        }
+        let from = folder.join(&path);
+        let bytes = std::fs::read(&from).map_err(|error| unreadable(&from, &error))?;
+        let mode = std::fs::metadata(&from).map_err(|error| unreadable(&from, &error))?.permissions().mode();
+        let bytes = match path.file_name() {
+            Some("config.json") if path.components().count() == 3 => moved(&bytes, &from, &folder)?,
+            _ => bytes,
+        };
+        files.push(Artifact { path, mode: mode & 0o777, bytes });
+    }
+    Ok(Built {
+        source: folder.clone().into(),
+        folder: base.into(),
+        scaled: Vec::new(),
+        jobs: vec![BuiltJob { plan, files }],
+    })
+}
+
+fn unreadable(path: &Utf8Path, error: &io::Error) -> Error {
+    Error::new(Kind::Config, format!("cannot read `{path}`: {}", reason(error)))
+}
+
+fn tasks(plan: &JobPlan) -> impl Iterator<Item = String> {
+    plan.roles.iter().flat_map(|role| (0..role.instances).map(|index| format!("{}-{index}", role.name)))
+}
+
+/// A bundle's config.json with absolute sources where they lead out of the plan's folder, which the copy does not
+/// stand in.
+fn moved(bytes: &[u8], file: &Utf8Path, folder: &Utf8Path) -> Result<Vec<u8>> {
+    let broken =
+        |error: serde_json::Error| Error::new(Kind::Config, format!("`{file}` is not JSON: {error}"));
+    let mut config: Value = serde_json::from_slice(bytes).map_err(broken)?;
+    let bundle = file.parent().unwrap_or(folder);
+    for mount in config["mounts"].as_array_mut().into_iter().flatten() {
+        let Some(source) = mount["source"].as_str().map(Utf8PathBuf::from) else { continue };
+        if source.is_relative() && mount["type"] == "bind" {
+            let path = normal(&bundle.join(source));
+            if !path.starts_with(folder) {
+                mount["source"] = Value::String(path.into_string());
+            }
+        }
+    }
+    serde_json::to_vec_pretty(&config).map_err(broken)
+}
+
+/// The job file's folder, which relative paths begin at: as the bundles have it where one binds such a path, else by
+/// the place that `jobc build` writes to.
+fn job_folder(plan: &JobPlan, folder: &Utf8Path) -> Result<Utf8PathBuf> {
+    for role in &plan.roles {
+        for mount in &role.mounts {
+            let Some(VolumeSource::Path { path }) = plan.volumes.get(&mount.volume).map(|v| &v.source) else {
+                continue;
+            };
+            let bundle = folder.join("oci").join(format!("{}-0", role.name));
+            let file = bundle.join("config.json");
+            let text = std::fs::read(&file).map_err(|error| unreadable(&file, &error))?;
+            let config: Value = serde_json::from_slice(&text).unwrap_or_default();
+            let mounts = config["mounts"].as_array().into_iter().flatten();
+            let source =
+                mounts.filter(|m| m["destination"] == *mount.path).find_map(|m| m["source"].as_str());
+            let relative = Utf8Path::new(path.trim_start_matches("./"));
+            if let Some(source) = source.filter(|source| source.starts_with("..") && relative.is_relative())
+                && let Some(way) = source.strip_suffix(relative.as_str())
+            {
+                return Ok(normal(&bundle.join(way)));
+            }
+        }
+    }
+    let usual = Utf8Path::new("out").join(&plan.name).join(&plan.target.name);
+    Ok(match folder.as_str().strip_suffix(usual.as_str()) {
+        Some(base) if base.ends_with('/') => normal(Utf8Path::new(base)),
+        _ => folder.to_owned(),
+    })
+}
+
+/// An absolute path without `.` and `..`, by names alone: links were followed before.
+fn normal(path: &Utf8Path) -> Utf8PathBuf {
+    let mut out = Utf8PathBuf::new();
+    for part in path.components() {
+        match part {
+            Utf8Component::CurDir => {}
+            Utf8Component::ParentDir => drop(out.pop()),
+            part => out.push(part),
+        }
+    }
+    out
+}

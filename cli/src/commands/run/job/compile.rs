@@ -1,0 +1,60 @@
+//! A job file to the files that are carried out: every job of its matrix, for one target.
+
+use camino::Utf8PathBuf;
+use jobc_compiler::adjust::Adjustments;
+use jobc_compiler::compile::{build, plan};
+use jobc_compiler::diagnostic::Sink;
+use jobc_runtime::admission::ledger::Ledger;
+use jobc_runtime::admission::ports;
+use jobc_runtime::error::{Error, Kind, Result};
+use jobc_schema::BackendName;
+
+use super::{Built, BuiltJob};
+use crate::args::run::RunArgs;
+use crate::args::{FormatArg, JobArgs};
+use crate::input::{Input, Unusable};
+use crate::{Outcome, report};
+
+/// Compiles a job file; nothing where it has errors, which are shown.
+pub(super) fn compile(
+    args: &RunArgs,
+    path: Option<Utf8PathBuf>,
+    format: FormatArg,
+    ledger: &Ledger,
+) -> Result<Option<Built>> {
+    let job = JobArgs {
+        job: path,
+        set: args.set.clone(),
+        params: args.params.clone(),
+        target: args.target.iter().cloned().collect(),
+        // Nothing else is carried out here, so nothing else can refuse the job.
+        backend: vec![BackendName::Oci],
+        targets: args.targets.clone(),
+        allow_lossy: args.allow_lossy,
+        gpu_injection: None,
+    };
+    let mut input = Input::read(&job).map_err(|Unusable(why)| Error::new(Kind::Config, why))?;
+    let mut sink = Sink::new();
+    let mut sources = std::mem::take(&mut input.sources);
+    // The bundles are carried out elsewhere than beside the job file, so their way back is absolute.
+    let to_job = |_: &str| input.folder.clone();
+    let mut request = input.request(&job, &to_job);
+    request.run_here = true;
+    request.adjustments = Adjustments { scale: args.scale.clone(), no_gpu: args.no_gpu };
+    let mut planned = plan(&mut sources, &request, &mut sink);
+    let scaled = planned.as_mut().map(|planned| std::mem::take(&mut planned.scaled)).unwrap_or_default();
+    for job in planned.iter_mut().flat_map(|planned| &mut planned.jobs) {
+        ports::choose_for(job, ledger)?;
+    }
+    let outputs = planned.map(|planned| build(&sources, planned, &request, &mut sink)).unwrap_or_default();
+    if report::findings(&sources, sink, format, true) != Outcome::Fine {
+        return Ok(None);
+    }
+    let jobs = outputs.into_iter().map(|output| BuiltJob { plan: output.job, files: output.artifacts });
+    Ok(Some(Built {
+        jobs: jobs.collect(),
+        source: input.path().into(),
+        folder: input.folder.clone().into(),
+        scaled: scaled.into_iter().collect(),
+    }))
+}

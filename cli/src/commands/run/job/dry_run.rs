@@ -1,0 +1,176 @@
+//! What would be done for a job, in order: its roles, what it takes, and the operations of a task of each.
+//!
+//! The tasks of a role differ in their number alone, so the first stands for all. Everything is decided as for a run, in a
+//! folder that goes away; nothing is fetched, made or started.
+
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::PathBuf;
+
+use camino::Utf8PathBuf;
+use jobc_runtime::admission::capacity::Capacity;
+use jobc_runtime::admission::claim;
+use jobc_runtime::allocate;
+use jobc_runtime::container::Options;
+use jobc_runtime::container::make::{self, Request};
+use jobc_runtime::error::{Error, Kind, Result};
+use jobc_runtime::job::{Folder, JobId, Places, TaskId};
+use jobc_runtime::provision;
+use jobc_runtime::root::Root;
+use jobc_runtime::secrets::Secrets;
+use jobc_runtime::state::Id;
+use jobc_schema::job::Network;
+use jobc_schema::plan::{GangPlan, JobPlan, RolePlan};
+use jobc_schema::role::NeedState;
+
+use super::{Built, BuiltJob, submit};
+use crate::args::run::RunArgs;
+use crate::commands::inspect::{self, cpus};
+use crate::commands::jobs::rounded;
+use crate::commands::run::bundle::steps;
+use crate::terminal;
+
+/// Prints what would be done for each job.
+pub(super) fn show(args: &RunArgs, built: &Built, places: &Places) -> Result<()> {
+    for job in &built.jobs {
+        let scratch = Scratch::make(places, &job.plan.name)?;
+        terminal::print(&described(&job.plan, &scratch.folder)?);
+        rehearsed(args, built, job, &scratch.folder)?;
+    }
+    Ok(())
+}
+
+/// Folders of a job that does not run, removed at the end.
+struct Scratch {
+    folder: Folder,
+}
+
+impl Scratch {
+    fn make(places: &Places, name: &str) -> Result<Self> {
+        let taken = places.list()?.into_iter().filter(|id| id.name == name).map(|id| id.run).max();
+        let id = JobId { name: name.to_owned(), run: taken.unwrap_or(0) + 1 };
+        // No job's id begins with a dot, so no command takes it for one.
+        let state: PathBuf = places.state.join(format!(".dry-run-{}-{id}", std::process::id()));
+        let record = state.join("record");
+        let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&record);
+        made.map_err(|error| {
+            let why = crate::input::reason(&error);
+            Error::new(Kind::Machine, format!("cannot make the folder `{}`: {why}", record.display()))
+        })?;
+        Ok(Self { folder: Folder { id, state, record } })
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // What stays does no harm but to space.
+        let _ = provision::release(&self.folder).and_then(|()| self.folder.remove());
+    }
+}
+
+/// The job as a whole.
+fn described(plan: &JobPlan, folder: &Folder) -> Result<String> {
+    let capacity = Capacity::of_machine(&folder.state)?;
+    let network = match plan.network {
+        Network::Auto | Network::Host => "the machine's",
+        Network::Job => "the job's own, with an address for each task",
+        Network::None => "none",
+    };
+    let gang = match plan.gang {
+        GangPlan::Auto | GangPlan::Required => {
+            "tasks that may start at once are all made before the first starts".to_owned()
+        }
+        GangPlan::Min(least) => format!("at least {least} tasks are made before the first starts"),
+        GangPlan::None => "each task starts when it can".to_owned(),
+    };
+    let tasks: u64 = plan.totals.instances;
+    let mut out = format!("job {}: {tasks} task{}\n", folder.id, if tasks == 1 { "" } else { "s" });
+    out += &format!("network: {network}\ngang: {gang}\n");
+    if let Some(seconds) = plan.timeout_seconds {
+        out += &format!("timeout: {seconds} s\n");
+    }
+    out += &format!("takes at most: {}\n", inspect::claim(&claim::of(plan)));
+    let memory = rounded(capacity.memory_bytes);
+    out += &format!(
+        "this machine has: {}, {memory} of memory, {} GPUs\n",
+        cpus(capacity.cpu_millis),
+        capacity.gpus
+    );
+    out += "order:\n";
+    for (number, stage) in (1..).zip(&plan.stages) {
+        for role in stage.iter().filter_map(|name| plan.role(name)) {
+            out += &format!("  {number}  {}\n", in_order(role));
+        }
+    }
+    Ok(out)
+}
+
+/// A role in the job's order: `train, 2 instances, after prepare has succeeded`.
+fn in_order(role: &RolePlan) -> String {
+    let mut out =
+        format!("{}, {} instance{}", role.name, role.instances, if role.instances == 1 { "" } else { "s" });
+    if let Some(parallel) = role.parallel {
+        out += &format!(", {parallel} at once");
+    }
+    for need in &role.needs {
+        let state = match need.state {
+            NeedState::Started => "started",
+            NeedState::Ready => "become ready",
+            NeedState::Succeeded => "succeeded",
+        };
+        out += &format!(", after {} of {} have {state}", need.min, need.role);
+    }
+    if role.retry.max > 0 {
+        out += &format!(", tried again {} times at most", role.retry.max);
+    }
+    out
+}
+
+/// Decides for the first task of each role as a supervisor does, and prints the operations.
+fn rehearsed(args: &RunArgs, built: &Built, job: &BuiltJob, folder: &Folder) -> Result<()> {
+    let submission = submit::submission(args, &job.plan, built)?;
+    submit::write(folder, &first_of_each_role(job), &submission)?;
+    let secrets = Secrets::read(&job.plan, &submission.folder)?;
+    let of_job = provision::Job { folder, plan: &job.plan, submission: &submission, secrets: &secrets };
+    let provided = provision::rehearse(&of_job)?;
+    for role in &job.plan.roles {
+        let task = TaskId::new(&role.name, 0);
+        let begun = make::begin(&folder.containers(), &Id::new(&format!("{}.{task}", folder.id))?)?;
+        let given = allocate::task(&provided, &task, begun.folder())?;
+        let root = match &given.root {
+            Root::Folder(path) => path.display().to_string(),
+            Root::Overlay { lower, .. } => format!("{} under a writable layer in memory", lower.display()),
+        };
+        let changed: String = given.said.iter().map(|line| format!("changed: {line}\n")).collect();
+        let request = Request {
+            options: Options {
+                allow_unenforced: args.allow_unenforced,
+                secret_environment: given.secret_environment,
+                ..Options::default()
+            },
+            root: Some(given.root),
+            ..Request::default()
+        };
+        let (before, prepared) = begun.plan(&given.bundle, request)?;
+        let steps = steps(&before, &prepared);
+        terminal::print(&format!("\n{}\nroot: {root}\n{changed}{steps}", heading(role)));
+    }
+    Ok(())
+}
+
+/// The job with the bundles that are looked at: a thousand alike need not be written to show one.
+fn first_of_each_role(job: &BuiltJob) -> BuiltJob {
+    let first: Vec<Utf8PathBuf> =
+        job.plan.roles.iter().map(|role| Utf8PathBuf::from(format!("oci/{}-0", role.name))).collect();
+    let files = job.files.iter().filter(|file| first.iter().any(|folder| file.path.starts_with(folder)));
+    BuiltJob { plan: job.plan.clone(), files: files.cloned().collect() }
+}
+
+/// The tasks that a list of operations is for.
+fn heading(role: &RolePlan) -> String {
+    let name = &role.name;
+    match role.instances {
+        1 => format!("{name}-0"),
+        2 => format!("{name}-0, and {name}-1 alike"),
+        count => format!("{name}-0, and {name}-1 to {name}-{} alike", count - 1),
+    }
+}

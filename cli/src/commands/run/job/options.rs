@@ -1,0 +1,96 @@
+//! What the command line says beside the job: roots, published ports, the task that gets the terminal.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::Path;
+
+use jobc_compiler::suggest;
+use jobc_runtime::error::{Error, Kind, Result};
+use jobc_runtime::job::TaskId;
+use jobc_runtime::job::submission::{EVERY_ROLE, Publish};
+use jobc_schema::plan::{JobPlan, RolePlan};
+
+/// The roots by role, with absolute paths: the supervisor stands in another folder.
+pub(super) fn roots(words: &[String], plan: &JobPlan) -> Result<Vec<(String, String)>> {
+    let mut roots: Vec<(String, String)> = Vec::new();
+    for word in words {
+        let (role, root) = match word.split_once('=') {
+            // What stands before is a role, unless it looks like a path.
+            Some((role, root)) if !role.is_empty() && !role.contains(['/', '.']) => {
+                (found_role(plan, role)?.name.as_str(), root)
+            }
+            _ => (EVERY_ROLE, word.as_str()),
+        };
+        if roots.iter().any(|(known, _)| known == role) {
+            let whose = if role == EVERY_ROLE { "every role".to_owned() } else { format!("`{role}`") };
+            return Err(Error::new(Kind::Config, format!("`--root` says twice what {whose} gets"))
+                .help("give each role one root; `--root ROLE=…` goes before one without a role"));
+        }
+        roots.push((role.to_owned(), absolute(root)?));
+    }
+    Ok(roots)
+}
+
+fn absolute(root: &str) -> Result<String> {
+    if root == "host" {
+        return Ok(root.to_owned());
+    }
+    let unusable = |why: String| {
+        Error::new(Kind::Config, format!("cannot use the root `{root}`: {why}"))
+            .help("name a folder, an archive (.tar, .tar.gz, .tgz), or `host` for this machine's own files")
+    };
+    let path = Path::new(root).canonicalize().map_err(|error| unusable(crate::input::reason(&error)))?;
+    path.into_os_string().into_string().map_err(|_| unusable("its path is not UTF-8".to_owned()))
+}
+
+/// A port of a task that the machine gets: `[ADDRESS:]PORT:TASK:LABEL`, an IPv6 address in brackets.
+pub(super) fn publish(word: &str, plan: &JobPlan) -> Result<Publish> {
+    let wrong = |why: String| {
+        Error::new(Kind::Config, format!("`--publish {word}`: {why}")).help(
+            "write [ADDRESS:]PORT:TASK:LABEL, such as `8080:server-0:http` or `0.0.0.0:8080:server-0:http`",
+        )
+    };
+    let mut parts = word.rsplitn(4, ':');
+    let (Some(label), Some(name), Some(port)) = (parts.next(), parts.next(), parts.next()) else {
+        return Err(wrong("it has too few parts".to_owned()));
+    };
+    let address = match parts.next().map(|text| text.trim_start_matches('[').trim_end_matches(']')) {
+        None => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        Some(text) => text.parse().map_err(|_| wrong(format!("`{text}` is no address")))?,
+    };
+    let port = port.parse().map_err(|_| wrong(format!("`{port}` is no port")))?;
+    let task = task(name, plan)?;
+    let role = found_role(plan, &task.role)?;
+    if role.port(label).is_none() {
+        let known = suggest::list(role.ports.iter().map(|port| port.label.as_str()));
+        return Err(wrong(format!("`{}` has no port `{label}`; it has {known}", role.name)));
+    }
+    Ok(Publish { address, port, task, label: label.to_owned() })
+}
+
+/// A task of the plan, by its name; the role's alone will do where it has one instance.
+pub(super) fn task(word: &str, plan: &JobPlan) -> Result<TaskId> {
+    if let Some(role) = plan.role(word).filter(|role| role.instances == 1) {
+        return Ok(TaskId::new(&role.name, 0));
+    }
+    let task: TaskId = word.parse()?;
+    let role = found_role(plan, &task.role)?;
+    if task.index >= role.instances {
+        let last = role.instances - 1;
+        let message = format!("there is no task `{task}`: `{}` has {}", role.name, instances(role.instances));
+        return Err(Error::new(Kind::Config, message).help(format!("the last is `{}-{last}`", role.name)));
+    }
+    Ok(task)
+}
+
+fn instances(count: u32) -> String {
+    if count == 1 { "1 instance".to_owned() } else { format!("{count} instances") }
+}
+
+fn found_role<'a>(plan: &'a JobPlan, name: &str) -> Result<&'a RolePlan> {
+    plan.role(name).ok_or_else(|| {
+        let roles = || plan.roles.iter().map(|role| role.name.as_str());
+        let near = suggest::nearest(name, roles()).map(|near| format!("; did you mean `{near}`?"));
+        Error::new(Kind::Config, format!("there is no role `{name}`{}", near.unwrap_or_default()))
+            .help(format!("the job's roles are {}", suggest::list(roles())))
+    })
+}

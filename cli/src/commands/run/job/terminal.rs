@@ -1,0 +1,108 @@
+//! Our terminal, lent to one task of a job until that task ends.
+
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+
+use jobc_runtime::error::{Error, Result};
+use jobc_runtime::job::TaskId;
+use jobc_runtime::job::record::Record;
+use jobc_runtime::signals::{Signal, Signals};
+use jobc_runtime::terminal::{Relay, socket};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+
+use super::attend::{Asked, Running};
+
+/// How often to look whether the task has ended, in milliseconds.
+const LOOK: u32 = 250;
+
+/// Both ends of the socket that the terminal's master comes over: ours, and the supervisor's.
+pub(super) fn socket_pair() -> Result<(OwnedFd, OwnedFd)> {
+    let (ours, theirs) = UnixStream::pair().map_err(|error| {
+        Error::machine("make a socket for the terminal", Errno::from_io_error(&error).unwrap_or(Errno::IO))
+    })?;
+    Ok((ours.into(), theirs.into()))
+}
+
+/// Relays between our terminal and the task's, from its start to its end, or to the job's.
+pub(super) fn lend(
+    socket: &OwnedFd,
+    task: &TaskId,
+    jobs: &mut [Running],
+    signals: &Signals,
+    asked: &mut Asked,
+) -> Result<()> {
+    let mut relay: Option<Relay> = None;
+    loop {
+        let [job] = &*jobs else { return Ok(()) };
+        let mut polled = vec![PollFd::new(signals, PollFlags::IN)];
+        polled.push(PollFd::from_borrowed_fd(job.pidfd(), PollFlags::IN));
+        let patience = relay.as_ref().and_then(Relay::patience);
+        match &relay {
+            Some(relay) => polled.extend(relay.interests()),
+            None => polled.push(PollFd::new(socket, PollFlags::IN)),
+        }
+        let over = sleep(&mut polled, patience.map_or(LOOK, |patience| patience.min(LOOK)))?;
+        let is_ready = |place: usize| polled.get(place).is_some_and(|polled| !polled.revents().is_empty());
+        let (signal, ended, sent) = (is_ready(0), is_ready(1), is_ready(2));
+        let ready = relay.as_ref().map(|relay| relay.ready(&polled[2..]));
+        drop(polled);
+        match relay.as_mut().zip(ready) {
+            Some((relay, ready)) => {
+                if over && patience.is_some() {
+                    relay.remind();
+                }
+                relay.step(ready);
+            }
+            // The end of the file says that the task will not start any more.
+            None if sent => match socket::receive(socket) {
+                Ok(master) => relay = Some(Relay::new(master)?),
+                Err(_) => return Ok(()),
+            },
+            None => {}
+        }
+        if signal {
+            while let Some(signal) = signals.next() {
+                match &relay {
+                    Some(relay) if signal == Signal::WINCH => relay.resize(),
+                    _ => asked.pass_on(signal, jobs),
+                }
+            }
+        }
+        if ended || over && has_ended(task, jobs)? {
+            break;
+        }
+    }
+    let Some(mut relay) = relay else { return Ok(()) };
+    relay.end();
+    while !relay.is_done() {
+        let mut polled = relay.interests();
+        sleep(&mut polled, LOOK)?;
+        let ready = relay.ready(&polled);
+        drop(polled);
+        relay.step(ready);
+        relay.end();
+    }
+    Ok(())
+}
+
+/// Whether the attempt of the task that has the terminal is over.
+fn has_ended(task: &TaskId, jobs: &[Running]) -> Result<bool> {
+    let [job] = jobs else { return Ok(true) };
+    let record = Record::read(&job.folder)?;
+    let task = record.as_ref().and_then(|record| record.task(task));
+    Ok(task.is_none_or(|task| task.state.is_final() || !task.earlier.is_empty()))
+}
+
+/// Waits, for at most so many milliseconds; true when the time is over.
+fn sleep(polled: &mut [PollFd<'_>], milliseconds: u32) -> Result<bool> {
+    let time = Timespec {
+        tv_sec: i64::from(milliseconds / 1000),
+        tv_nsec: i64::from(milliseconds % 1000) * 1_000_000,
+    };
+    match poll(polled, Some(&time)) {
+        Ok(ready) => Ok(ready == 0),
+        Err(Errno::INTR) => Ok(false),
+        Err(errno) => Err(Error::machine("wait for a task's terminal", errno)),
+    }
+}

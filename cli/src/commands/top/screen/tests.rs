@@ -1,0 +1,102 @@
+use serde_json::json;
+use unicode_width::UnicodeWidthStr as _;
+
+use super::super::super::stats::Rows;
+use super::*;
+
+/// A view of a job of `count` workers, of which the third is the busiest.
+fn view(count: u64) -> View {
+    let tasks: Vec<_> = (0..count)
+        .map(|index| json!({"task": format!("worker-{index}"), "state": "running", "attempt": 1, "limits": {"memory_bytes": 1 << 30}}))
+        .collect();
+    let record = json!({
+        "version": 1, "id": "train.1", "source": "/job.yaml", "target": "local", "owner": 0, "state": "running",
+        "submitted": Time::from_millis(0), "started": Time::from_millis(0), "attempt": 1, "network": "host",
+        "claim": {"cpu_millis": 0, "memory_bytes": 0, "gpus": 0, "disk_bytes": 0}, "tasks": tasks,
+    });
+    let record: Record = serde_json::from_value(record).unwrap();
+    let look = |millis: u64| {
+        let samples = (0..count).map(|index| {
+            let cpu = if index == 2 { millis * 900 } else { millis * 100 };
+            serde_json::from_value(json!({
+                "time": Time::from_millis(millis), "task": format!("worker-{index}"), "attempt": 1, "cpu_usec": cpu,
+                "memory": (index + 1) << 20, "read_bytes": 0, "written_bytes": millis * 1024, "pids": 1,
+            }))
+            .unwrap()
+        });
+        vec![(record.clone(), samples.collect())]
+    };
+    let mut rows = Rows::default();
+    rows.take(look(1000));
+    let mut view = View::default();
+    view.take(vec![record.clone()], rows.take(look(2000)));
+    view
+}
+
+fn shown(view: &mut View, columns: usize, lines: usize) -> Vec<String> {
+    let drawn = view.lines(columns, lines, Time::from_millis(65_000));
+    assert_eq!(drawn.len(), lines);
+    let plain = |line: &String| {
+        ["\x1b[7m", "\x1b[2m", "\x1b[0m"].iter().fold(line.clone(), |text, code| text.replace(code, ""))
+    };
+    drawn.iter().map(|line| plain(line).trim_end().to_owned()).collect()
+}
+
+#[test]
+fn a_job_fills_the_terminal() {
+    assert_eq!(
+        shown(&mut view(4), 100, 9),
+        [
+            "train.1  running  65 s  4 running  CPU 120%  memory 10.0 MiB",
+            "",
+            "JOB      TASK      STATE    CPU  MEMORY   LIMIT    READ   WRITTEN    PIDS  GPU",
+            "train.1  worker-0  running  10%  1.0 MiB  1.0 GiB  0 B/s  0.9 MiB/s  1     -",
+            "train.1  worker-1  running  10%  2.0 MiB  1.0 GiB  0 B/s  0.9 MiB/s  1     -",
+            "train.1  worker-2  running  90%  3.0 MiB  1.0 GiB  0 B/s  0.9 MiB/s  1     -",
+            "train.1  worker-3  running  10%  4.0 MiB  1.0 GiB  0 B/s  0.9 MiB/s  1     -",
+            "",
+            "q quit  arrows scroll  sort: c CPU  m memory  i traffic  p plan",
+        ],
+    );
+}
+
+#[test]
+fn many_tasks_are_scrolled_and_sorted() {
+    let mut view = view(200);
+    let first = |lines: &[String]| lines[3].split_whitespace().nth(1).unwrap().to_owned();
+    assert_eq!(first(&shown(&mut view, 100, 24)), "worker-0");
+    view.press(Key::Down);
+    assert_eq!(first(&shown(&mut view, 100, 24)), "worker-1");
+    view.press(Key::PageDown);
+    let lines = shown(&mut view, 100, 24);
+    assert_eq!(first(&lines), "worker-21");
+    assert!(lines[23].starts_with("22-41 of 200  q quit"), "{}", lines[23]);
+    (0..30).for_each(|_| view.press(Key::PageDown));
+    let lines = shown(&mut view, 100, 24);
+    assert!(lines[22].contains("worker-199"), "the last row is the last task: {}", lines[22]);
+    view.press(Key::Sort(Order::Cpu));
+    assert_eq!(first(&shown(&mut view, 100, 24)), "worker-2");
+    view.press(Key::Sort(Order::Memory));
+    assert_eq!(first(&shown(&mut view, 100, 24)), "worker-199");
+    view.press(Key::Sort(Order::Plan));
+    assert_eq!(first(&shown(&mut view, 100, 24)), "worker-0");
+}
+
+#[test]
+fn a_small_terminal_is_not_overrun() {
+    for (columns, lines) in [(95, 4), (95, 5), (120, 30)] {
+        let drawn = shown(&mut view(50), columns, lines);
+        assert!(drawn.iter().all(|line| line.width() <= columns), "{drawn:?}");
+    }
+}
+
+#[test]
+fn keys_are_told_apart() {
+    assert_eq!(keys(b"q"), [Key::Quit]);
+    assert_eq!(keys(b"\x03"), [Key::Quit]);
+    assert_eq!(keys(b"\x1b[Ajk\x1b[6~"), [Key::Up, Key::Down, Key::Up, Key::PageDown]);
+    // A key that does nothing, Home or F5, does not end it.
+    assert_eq!(keys(b"\x1b[1;5Hc\x1b[15~"), [Key::Sort(Order::Cpu)]);
+    assert_eq!(keys(b"\x1b"), [Key::Quit]);
+    assert_eq!(keys(b"x\xff"), []);
+}

@@ -1,0 +1,114 @@
+//! Tables for people: aligned by what characters take on a terminal, cut to its width, whole in a pipe.
+
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
+
+/// Between two columns.
+const GAP: usize = 2;
+
+/// No column is cut below this.
+const NARROWEST: usize = 8;
+
+/// Rows of cells under headings.
+#[derive(Debug)]
+pub(crate) struct Table<const N: usize> {
+    rows: Vec<[String; N]>,
+}
+
+impl<const N: usize> Table<N> {
+    /// A table without rows.
+    pub(crate) fn new(headings: [&str; N]) -> Self {
+        Self { rows: vec![headings.map(str::to_owned)] }
+    }
+
+    /// Adds a row. What would move the cursor or colour the terminal is shown in escapes.
+    pub(crate) fn row(&mut self, cells: [String; N]) {
+        self.rows.push(cells.map(|cell| visible(&cell)));
+    }
+
+    /// The text; no line is wider than `columns` as long as no column would get too narrow.
+    pub(crate) fn render(&self, columns: Option<usize>) -> String {
+        let mut widths: [usize; N] = std::array::from_fn(|column| {
+            self.rows.iter().map(|row| row[column].width()).max().unwrap_or_default()
+        });
+        let gaps = GAP * N.saturating_sub(1);
+        while let Some(limit) = columns
+            && widths.iter().sum::<usize>() + gaps > limit
+        {
+            // The widest gives way, of equals the last: explanations stand at the end.
+            let Some(widest) = widths.iter_mut().rev().max_by_key(|width| **width) else { break };
+            if *widest <= NARROWEST {
+                break;
+            }
+            *widest -= 1;
+        }
+        self.rows.iter().map(|row| line(row, &widths)).collect()
+    }
+}
+
+fn line<const N: usize>(cells: &[String; N], widths: &[usize; N]) -> String {
+    let mut out = String::new();
+    for (cell, &width) in cells.iter().zip(widths) {
+        let cell = cut(cell, width);
+        let fill = (width + GAP).saturating_sub(cell.width());
+        out += &cell;
+        out.extend(std::iter::repeat_n(' ', fill));
+    }
+    out.truncate(out.trim_end().len());
+    out + "\n"
+}
+
+/// A text that takes at most so many columns, with `…` where something is missing.
+pub(crate) fn cut(text: &str, width: usize) -> String {
+    if text.width() <= width {
+        return text.to_owned();
+    }
+    let mut out = String::new();
+    let mut left = width.saturating_sub(1);
+    for c in text.chars() {
+        let Some(rest) = left.checked_sub(c.width().unwrap_or_default()) else { break };
+        left = rest;
+        out.push(c);
+    }
+    out + "…"
+}
+
+/// A text of somebody else's with its control characters as escapes, so that it cannot draw on the terminal.
+pub(crate) fn visible(text: &str) -> String {
+    if !text.chars().any(char::is_control) {
+        return text.to_owned();
+    }
+    let shown = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
+    text.chars().map(shown).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> Table<3> {
+        let mut table = Table::new(["ID", "名前", "WHY"]);
+        table.row(["a.1", "訓練", "it ended well, after a long while"].map(str::to_owned));
+        table.row(["longer.12", "x", "\u{1b}[31m"].map(str::to_owned));
+        table
+    }
+
+    #[test]
+    fn wide_characters_take_two_columns_and_escapes_none() {
+        assert_eq!(
+            table().render(None),
+            "ID         名前  WHY\n\
+             a.1        訓練  it ended well, after a long while\n\
+             longer.12  x     \\u{1b}[31m\n"
+        );
+    }
+
+    #[test]
+    fn no_line_is_wider_than_the_terminal() {
+        for columns in 25..60 {
+            let text = table().render(Some(columns));
+            assert!(text.lines().all(|line| line.width() <= columns), "{columns}\n{text}");
+        }
+        assert_eq!(table().render(Some(28)).lines().nth(1), Some("a.1        訓練  it ended w…"));
+        assert_eq!(cut("訓練中", 4), "訓…", "half a character is none");
+    }
+}

@@ -1,0 +1,157 @@
+//! Between expand and resolve: fewer instances, or no GPUs, as the command line asks for a run on a small machine.
+//!
+//! The file says what the job is; this changes how much of it runs. It is done to the documents in which the numbers stand
+//! by now and everything that follows from them does not yet: expressions, ranks and addresses are those of the smaller job.
+//! Thresholds that the smaller job could not reach become the largest it can.
+
+use indexmap::IndexMap;
+use jobc_schema::Pointer;
+
+use crate::diagnostic::{Diagnostic, Sink, codes};
+use crate::document::{Node, Value};
+use crate::expand::Variant;
+use crate::suggest;
+
+/// What the command line changes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Adjustments {
+    /// `--scale ROLE=N`, in order; of two for one role the last counts.
+    pub scale: Vec<(String, u32)>,
+    /// `--no-gpu`: roles that ask for GPUs get none.
+    pub no_gpu: bool,
+}
+
+/// Changes the documents; returns what the file says of each role that has fewer instances now.
+///
+/// A number that does not fit is a finding, said for the first document alone.
+pub fn adjust(variants: &mut [Variant], adjustments: &Adjustments, sink: &mut Sink) -> IndexMap<String, u32> {
+    let mut scaled = IndexMap::new();
+    for variant in variants {
+        let errors = sink.error_count();
+        let root = &mut variant.document.root;
+        let before = total(root);
+        for (role, instances) in &adjustments.scale {
+            if let Some(written) = scale(root, role, *instances, sink) {
+                scaled.entry(role.clone()).or_insert(written);
+            }
+        }
+        if !adjustments.scale.is_empty() {
+            shrink_gang(root, before);
+        }
+        if adjustments.no_gpu {
+            remove_gpus(root);
+        }
+        if sink.error_count() > errors {
+            break;
+        }
+    }
+    scaled
+}
+
+/// Gives a role fewer instances; returns how many it had, where that is another number.
+fn scale(root: &mut Node, role: &str, instances: u32, sink: &mut Sink) -> Option<u32> {
+    let roles = Pointer::ROOT.key("roles");
+    let names: Vec<&str> = root.get("roles")?.entries().iter().map(|entry| entry.key.as_str()).collect();
+    if !names.contains(&role) {
+        let mut diagnostic =
+            Diagnostic::error(codes::SCALE, format!("`--scale` names the role `{role}`, which is not there"))
+                .at_key(&roles, "");
+        if let Some(near) = suggest::nearest(role, names.iter().copied()) {
+            diagnostic = diagnostic.note(format!("did you mean `{near}`?"));
+        }
+        sink.push(diagnostic.note(format!("the roles are {}", suggest::list(names))));
+        return None;
+    }
+    let written = instances_of(root.get("roles")?.get(role)?)?;
+    let at = roles.key(role).key("instances");
+    if instances == 0 || instances > written {
+        let (message, note) = if instances == 0 {
+            let message = format!("`--scale {role}=0` leaves no instance of `{role}`");
+            (message, "a role runs at least once; take it out of the file to run without it")
+        } else {
+            let message = format!("`--scale {role}={instances}` is more than the {written} of the file");
+            (message, "it makes a job smaller; write more `instances` in the file for a larger one")
+        };
+        sink.push(Diagnostic::error(codes::SCALE, message).at(&at, "").note(note));
+        return None;
+    }
+    if instances == written {
+        return None;
+    }
+    let own = child(child(root, "roles")?, role)?;
+    put(child(own, "instances")?, instances);
+    if let Some(completion) = child(own, "completion") {
+        for key in ["min_succeeded", "min_failed"] {
+            cap(completion, key, instances);
+        }
+    }
+    for entry in entries(child(root, "roles")?) {
+        if let Some(need) = child(&mut entry.value, "needs").and_then(|needs| child(needs, role)) {
+            cap(need, "min", instances);
+        }
+    }
+    Some(written)
+}
+
+/// A gang that was no larger than the job is no larger than what is left of it.
+fn shrink_gang(root: &mut Node, before: u64) {
+    let after = total(root);
+    if let Some(gang) = child(root, "gang")
+        && gang.get("min").and_then(number).is_some_and(|min| min <= before)
+    {
+        cap(gang, "min", u32::try_from(after).unwrap_or(u32::MAX));
+    }
+}
+
+fn remove_gpus(root: &mut Node) {
+    let Some(roles) = child(root, "roles") else { return };
+    for role in entries(roles) {
+        // `gpu: 0` hides all cards; a role that says nothing of GPUs goes on saying nothing.
+        if let Some(gpu) = child(&mut role.value, "resources").and_then(|resources| child(resources, "gpu")) {
+            put(gpu, 0);
+        }
+    }
+}
+
+fn total(root: &Node) -> u64 {
+    let roles = root.get("roles").map(Node::entries).unwrap_or_default();
+    roles.iter().filter_map(|role| instances_of(&role.value)).map(u64::from).sum()
+}
+
+/// How many instances a role has; nothing where that is no number, which is an error already.
+fn instances_of(role: &Node) -> Option<u32> {
+    match role.get("instances") {
+        None => Some(1),
+        Some(node) => number(node).and_then(|number| u32::try_from(number).ok()),
+    }
+}
+
+fn number(node: &Node) -> Option<u64> {
+    match &node.value {
+        Value::Number { number, .. } => number.as_u64(),
+        _ => None,
+    }
+}
+
+/// Makes a number that is larger than another that one.
+fn cap(parent: &mut Node, key: &str, most: u32) {
+    if let Some(node) = child(parent, key).filter(|node| number(node).is_some_and(|n| n > u64::from(most))) {
+        put(node, most);
+    }
+}
+
+/// Puts a number where something stands: findings about it point there.
+fn put(node: &mut Node, number: u32) {
+    node.value = Value::Number { number: number.into(), text: number.to_string() };
+}
+
+fn child<'a>(node: &'a mut Node, key: &str) -> Option<&'a mut Node> {
+    entries(node).iter_mut().find(|entry| entry.key == key).map(|entry| &mut entry.value)
+}
+
+fn entries(node: &mut Node) -> &mut [crate::document::Entry] {
+    if let Value::Mapping(entries) = &mut node.value { entries } else { &mut [] }
+}
+
+#[cfg(test)]
+mod tests;

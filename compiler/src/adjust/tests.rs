@@ -1,0 +1,102 @@
+use std::fmt::Write as _;
+
+use camino::Utf8PathBuf;
+use insta::assert_snapshot;
+
+use super::*;
+use crate::compile::{Request, plan};
+use crate::diagnostic::render::{Format, TextStyle, render};
+use crate::files::MemoryFiles;
+use crate::source::{Source, Sources};
+
+/// Plans a job and shows what became of it: its roles, and what was found.
+fn check(text: &str, scale: &[(&str, u32)], no_gpu: bool) -> String {
+    let mut sources = Sources::new();
+    let job = sources.add(Source::new("job.yaml", text));
+    let files = MemoryFiles::default();
+    let request = Request {
+        job,
+        targets: None,
+        set: vec![],
+        params: vec![],
+        only_targets: vec!["local".to_owned()],
+        only_backends: vec![],
+        run_here: false,
+        allow_lossy: false,
+        gpu_injection: None,
+        adjustments: Adjustments {
+            scale: scale.iter().map(|(role, number)| ((*role).to_owned(), *number)).collect(),
+            no_gpu,
+        },
+        files: &files,
+        to_job: &|_| Utf8PathBuf::from("."),
+    };
+    let mut sink = Sink::new();
+    let planned = plan(&mut sources, &request, &mut sink);
+    let mut out = format!("{text}\n--scale {scale:?} --no-gpu {no_gpu}\n=>\n");
+    for job in planned.iter().flat_map(|planned| &planned.jobs) {
+        for role in &job.roles {
+            let gpu = role.resources.gpu.as_ref().map(|gpu| gpu.count);
+            let needs: Vec<_> = role.needs.iter().map(|need| (&need.role, need.min)).collect();
+            let _ = writeln!(
+                out,
+                "{} {}: {} instances, gpu {gpu:?}, {:?}, needs {needs:?}, env {}",
+                job.name,
+                role.name,
+                role.instances,
+                role.completion,
+                serde_json::to_string(&role.env).unwrap()
+            );
+        }
+        let world = job.distributed.as_ref().map(|plan| plan.world_size);
+        let _ = writeln!(out, "{}: world {world:?}, gang {:?}", job.name, job.gang);
+    }
+    if let Some(planned) = &planned {
+        let _ = writeln!(out, "scaled: {:?}", planned.scaled);
+    }
+    out + &render(Format::Text, &sources, &sink.finish(), &TextStyle::default())
+}
+
+const TRAINING: &str = "\
+version: 1
+name: train
+image: nvcr.io/nvidia/pytorch:24.05-py3
+x-jobc-allow: [J0311, J0315]
+params: {n: 4}
+roles:
+  data: {instances: 3, run: ./serve.sh, resources: {cpu: 1}}
+  train:
+    instances: ${{ params.n }}
+    needs: {data: {state: started, min: 3}}
+    completion: {min_succeeded: 4, min_failed: 2}
+    resources: {gpu: {count: 8, memory: 40GiB}}
+    env: {ALL: '${{ roles.train.instances }} of ${{ distributed.world_size }}'}
+    run: python train.py --data ${{ hosts.data[0] }}
+gang: {min: 6}
+distributed: {framework: torchrun, roles: [train]}
+";
+
+#[test]
+fn a_smaller_job_is_another_job() {
+    assert_snapshot!(check(TRAINING, &[("train", 1), ("data", 2)], false));
+}
+
+#[test]
+fn without_gpus_everything_that_counts_them_changes() {
+    assert_snapshot!(check(TRAINING, &[], true));
+}
+
+#[test]
+fn a_number_is_from_one_to_what_the_file_says() {
+    let job = "version: 1\nname: a\nimage: host\nroles:\n  w: {run: [a], instances: 2}\n  one: {run: [a]}\n";
+    assert_snapshot!(check(job, &[("w", 3), ("one", 2), ("W", 1), ("other", 1), ("w", 0)], false));
+    // What the file says anyway changes nothing.
+    assert!(check(job, &[("w", 2), ("one", 1)], false).contains("scaled: {}"));
+}
+
+#[test]
+fn every_job_of_a_matrix_is_smaller() {
+    let job = "version: 1\nname: a\nimage: host\nmatrix: {n: [2, 3]}\nroles:\n  w: {run: [a], instances: '${{ matrix.n }}'}\n";
+    assert_snapshot!(check(job, &[("w", 1)], false));
+    assert_snapshot!(check(job, &[("w", 3)], false));
+}

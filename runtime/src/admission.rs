@@ -1,0 +1,164 @@
+//! Room on the machine: what a job takes is counted before anything of it starts.
+//!
+//! A job's [claim](claim) is what it takes at most at any time, the machine's [capacity] what there is. The jobs of all users
+//! write their claims into one [ledger](ledger), a folder of files that their supervisors hold locks on, so that a claim is
+//! gone at the moment its supervisor is. What fits is admitted; what never fits is refused; what does not fit now is refused
+//! as well, or waits until those before it have gone. Claims bind nobody who has not made one: what other programs use is not
+//! counted.
+
+pub mod capacity;
+pub mod claim;
+pub mod ledger;
+pub mod ports;
+pub mod turn;
+mod words;
+
+use jobc_schema::plan::JobPlan;
+
+use crate::error::{Error, Kind, Result};
+use crate::job::JobId;
+use crate::job::record::Claim;
+use capacity::Capacity;
+use ledger::{Entry, Ledger, Standing};
+use words::Measure;
+
+/// A job's standing on the machine. Dropping it gives back what the job has.
+#[derive(Debug)]
+pub struct Admission {
+    ledger: Ledger,
+    entry: Entry,
+}
+
+/// What a job hears when it asks for room.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// It has its share.
+    Admitted,
+    /// It has not, and waits.
+    Waits {
+        /// How many wait before it, and one.
+        place: usize,
+        /// What is missing, in words.
+        waits_for: String,
+    },
+}
+
+impl Admission {
+    /// Writes a job into the ledger. From now on nobody else gets its ports; of the rest it has nothing yet.
+    ///
+    /// # Errors
+    ///
+    /// A port that another job has.
+    pub fn enter(ledger: Ledger, id: &JobId, claim: &Claim) -> Result<Self> {
+        let (entry, others) = ledger.enter(id, claim)?;
+        for other in &others {
+            if let Some(port) = other.claim.ports.iter().find(|port| claim.ports.contains(port)) {
+                return Err(Error::new(
+                    Kind::State,
+                    format!("port {port} belongs to {}", words::owner(other)),
+                )
+                .help("run it again for another number, or wait until that job has ended"));
+            }
+        }
+        Ok(Self { ledger, entry })
+    }
+
+    /// What the job takes.
+    pub fn claim(&self) -> &Claim {
+        &self.entry.claim
+    }
+
+    /// Asks for the job's share; with `queue` it waits behind those who asked before, and asks again later.
+    ///
+    /// # Errors
+    ///
+    /// The machine is too small at all, or without `queue` too full now.
+    pub fn ask(&mut self, plan: &JobPlan, capacity: &Capacity, queue: bool) -> Result<Answer> {
+        if let Some(error) = never(plan, &self.entry.claim, capacity) {
+            return Err(error);
+        }
+        let Self { ledger, entry } = self;
+        ledger.settle(entry, |entry, others| {
+            let before = |other: &&Entry| match other.standing {
+                Standing::Admitted => true,
+                Standing::Waiting => other.is_before(entry),
+                Standing::Entered => false,
+            };
+            let others: Vec<&Entry> = others.iter().filter(before).collect();
+            let Some(short) = shortage(&entry.claim, capacity, &others) else {
+                return (Standing::Admitted, Ok(Answer::Admitted));
+            };
+            if !queue {
+                let error = Error::new(Kind::State, format!("the job {short}"))
+                    .help("wait for it with `--queue`, or run fewer instances with `--scale ROLE=N`");
+                return (Standing::Entered, Err(error));
+            }
+            let waiting = others.iter().filter(|other| other.standing == Standing::Waiting).count();
+            (Standing::Waiting, Ok(Answer::Waits { place: waiting + 1, waits_for: short }))
+        })
+    }
+}
+
+/// What a claim lacks beside others, in words; nothing where it fits.
+///
+/// Only what the claim asks for is looked at: who wants no GPUs does not wait for those who do.
+fn shortage(claim: &Claim, capacity: &Capacity, others: &[&Entry]) -> Option<String> {
+    for measure in Measure::ALL {
+        let wanted = measure.of(claim);
+        let total = measure.of_machine(capacity);
+        let taken = others.iter().fold(0, |sum: u64, other| sum.saturating_add(measure.of(&other.claim)));
+        let free = total.saturating_sub(taken);
+        if wanted > free {
+            let mut holders: Vec<&&Entry> =
+                others.iter().filter(|other| measure.of(&other.claim) > 0).collect();
+            holders.sort_by_key(|other| std::cmp::Reverse(measure.of(&other.claim)));
+            let holders = holders.iter().take(3).map(|other| {
+                let verb = if other.standing == Standing::Admitted { "has" } else { "waits for" };
+                format!("{} {verb} {}", words::owner(other), measure.shown(measure.of(&other.claim)))
+            });
+            return Some(format!(
+                "needs {}, and {} of {} free: {}",
+                measure.shown(wanted),
+                measure.number(free),
+                measure.are(total),
+                holders.collect::<Vec<_>>().join(", ")
+            ));
+        }
+    }
+    None
+}
+
+/// Why a job fits on this machine at no time.
+fn never(plan: &JobPlan, claim: &Claim, capacity: &Capacity) -> Option<Error> {
+    let measure =
+        Measure::ALL.into_iter().find(|measure| measure.of(claim) > measure.of_machine(capacity))?;
+    let has = measure.of_machine(capacity);
+    let message = format!(
+        "the job needs {}, this machine has {}",
+        measure.shown(measure.of(claim)),
+        measure.number(has)
+    );
+    let fewer = fewer(plan, measure, has);
+    let without = (measure == Measure::Gpus).then(|| "without GPUs with `--no-gpu`".to_owned());
+    let ways: Vec<String> = fewer.into_iter().chain(without).collect();
+    let help = if ways.is_empty() {
+        format!("ask for less {} in the job file", measure.word())
+    } else {
+        format!("run {}", ways.join(", or "))
+    };
+    Some(Error::new(Kind::Unenforceable, message).help(help))
+}
+
+/// How many instances of one role would fit, where taking from that role alone is enough.
+fn fewer(plan: &JobPlan, measure: Measure, has: u64) -> Option<String> {
+    let role = plan.roles.iter().max_by_key(|role| measure.of(&claim::of_role(role)))?;
+    (1..role.instances).rev().find_map(|instances| {
+        let mut smaller = plan.clone();
+        smaller.roles.iter_mut().find(|other| other.name == role.name)?.instances = instances;
+        (measure.of(&claim::of(&smaller)) <= has)
+            .then(|| format!("fewer instances with `--scale {}={instances}`", role.name))
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,173 @@
+use std::os::unix::fs::PermissionsExt as _;
+
+use super::*;
+
+fn id(name: &str) -> JobId {
+    JobId { name: name.to_owned(), run: 1 }
+}
+
+fn claim(cpu_millis: u64) -> Claim {
+    Claim { cpu_millis, ..Claim::default() }
+}
+
+fn ledger() -> (tempfile::TempDir, Ledger) {
+    let dir = tempfile::tempdir().unwrap();
+    let ledger = Ledger::at(dir.path());
+    (dir, ledger)
+}
+
+fn names(ledger: &Ledger) -> Vec<String> {
+    ledger.names().into_iter().map(|(name, _)| name).collect()
+}
+
+#[test]
+fn an_entry_is_there_as_long_as_who_made_it() {
+    let (_dir, ledger) = ledger();
+    let (mut one, others) = ledger.enter(&id("one"), &claim(1)).unwrap();
+    assert!(others.is_empty());
+    let (two, others) = ledger.enter(&id("two"), &claim(2)).unwrap();
+    assert_eq!(others.len(), 1);
+    assert_eq!(
+        (others[0].id.as_str(), others[0].standing, &others[0].claim),
+        ("one.1", Standing::Entered, &claim(1))
+    );
+    assert!(one.is_before(&two) && !two.is_before(&one));
+    ledger
+        .settle(&mut one, |_, others| {
+            assert_eq!(others.len(), 1);
+            (Standing::Admitted, Ok(()))
+        })
+        .unwrap();
+    let standings: Vec<_> =
+        ledger.entries().unwrap().into_iter().map(|entry| (entry.id, entry.standing)).collect();
+    assert_eq!(
+        standings,
+        [("one.1".to_owned(), Standing::Admitted), ("two.1".to_owned(), Standing::Entered)]
+    );
+    drop(one);
+    drop(two);
+    assert!(ledger.entries().unwrap().is_empty());
+    assert!(names(&ledger).is_empty());
+}
+
+#[test]
+fn what_the_dead_leave_counts_for_nothing_and_goes() {
+    let (dir, ledger) = ledger();
+    let (entry, _) = ledger.enter(&id("dead"), &claim(1)).unwrap();
+    let name = names(&ledger).remove(0);
+    let text = std::fs::read(dir.path().join(&name)).unwrap();
+    drop(entry);
+    // As after SIGKILL: the file is there, and nobody holds its lock.
+    std::fs::write(dir.path().join(&name), text).unwrap();
+    assert!(ledger.entries().unwrap().is_empty());
+    assert!(names(&ledger).is_empty());
+}
+
+#[test]
+fn strange_files_of_others_are_passed_over() {
+    let (dir, ledger) = ledger();
+    let at = |name: &str| dir.path().join(name);
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        at("admitted-1-fifo"),
+        rustix::fs::FileType::Fifo,
+        Mode::RUSR | Mode::WUSR,
+        0,
+    )
+    .unwrap();
+    std::os::unix::fs::symlink("/etc/passwd", at("admitted-2-link")).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", at("waiting-2-device")).unwrap();
+    std::fs::create_dir(at("waiting-3-folder")).unwrap();
+    std::fs::write(at("admitted-4-text"), "{").unwrap();
+    std::fs::write(at("chosen-4-text"), r#"{"id": "", "ticket": 1, "claim": 7}"#).unwrap();
+    let huge = File::create(at("admitted-5-huge")).unwrap();
+    huge.set_len(1 << 40).unwrap();
+    std::fs::write(at("something else"), "x").unwrap();
+    assert!(ledger.entries().unwrap().is_empty());
+    let (entry, others) = ledger.enter(&id("one"), &claim(1)).unwrap();
+    assert!(others.is_empty());
+    ledger.choose_ports(|taken| Ok(vec![u16::from(taken(1))])).unwrap();
+    drop(entry);
+    assert!(at("something else").exists() && at("admitted-5-huge").exists());
+}
+
+#[test]
+fn a_lock_that_somebody_keeps_delays_and_does_no_more() {
+    let (dir, ledger) = ledger();
+    let held = File::open(dir.path()).unwrap();
+    rustix::fs::flock(&held, FlockOperation::LockExclusive).unwrap();
+    let begun = Instant::now();
+    let (_entry, _) = ledger.enter(&id("one"), &claim(1)).unwrap();
+    assert!(begun.elapsed() >= PATIENCE && begun.elapsed() < 3 * PATIENCE, "{:?}", begun.elapsed());
+}
+
+#[test]
+fn chosen_ports_are_kept_for_a_while() {
+    let (dir, ledger) = ledger();
+    ledger
+        .choose_ports(|taken| {
+            assert!(!taken(20_000));
+            Ok(vec![20_000, 20_001])
+        })
+        .unwrap();
+    ledger
+        .choose_ports(|taken| {
+            assert!(taken(20_000) && taken(20_001) && !taken(20_002));
+            Ok(vec![])
+        })
+        .unwrap();
+    // Who enters with them has them for good.
+    let own = Claim { ports: vec![20_000, 20_001, 8080], ..Claim::default() };
+    let (entry, _) = ledger.enter(&id("own"), &own).unwrap();
+    assert_eq!(names(&ledger).len(), 1);
+    ledger
+        .choose_ports(|taken| {
+            assert!(taken(20_000));
+            Ok(vec![20_002])
+        })
+        .unwrap();
+    drop(entry);
+    // As if it had been chosen long ago, or before the machine was started again.
+    for ticket in [0, u64::MAX] {
+        let name = names(&ledger).remove(0);
+        let content =
+            Content { id: String::new(), ticket, claim: Claim { ports: vec![20_000], ..Claim::default() } };
+        std::fs::write(dir.path().join(&name), serde_json::to_vec(&content).unwrap()).unwrap();
+        ledger
+            .choose_ports(|taken| {
+                assert!(!taken(20_000));
+                Ok(vec![1])
+            })
+            .unwrap();
+    }
+}
+
+#[test]
+fn the_folder_is_everybodys() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("jobc");
+    make_for_all(&folder).unwrap();
+    assert_eq!(std::fs::metadata(&folder).unwrap().permissions().mode() & 0o7777, 0o1777);
+    make_for_all(&folder).unwrap();
+    assert_eq!(make_for_all(&dir.path().join("absent/jobc")), Err(Errno::NOENT));
+    std::fs::remove_dir(&folder).unwrap();
+    std::os::unix::fs::symlink("/tmp", &folder).unwrap();
+    assert_eq!(make_for_all(&folder), Err(Errno::NOTDIR));
+}
+
+#[test]
+fn many_enter_at_once() {
+    let (_dir, ledger) = ledger();
+    let entries: Vec<Entry> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..16)
+            .map(|number| {
+                let ledger = &ledger;
+                scope.spawn(move || ledger.enter(&id(&format!("j{number}")), &claim(1)).unwrap().0)
+            })
+            .collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    assert_eq!(ledger.entries().unwrap().len(), 16);
+    drop(entries);
+    assert!(names(&ledger).is_empty());
+}

@@ -1,0 +1,152 @@
+//! Jobs whose supervisor was killed: found by any later command, cleaned up, and recorded as lost.
+
+use std::io::ErrorKind;
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::event::{Event, Events, Kind as EventKind};
+use super::folder::machine;
+use super::record::{End, JobState, Record, TaskState};
+use super::{Folder, JobId, Places, Time};
+use crate::admission::ledger::Ledger;
+use crate::cgroup::{Layout, remove_empty};
+use crate::container;
+use crate::error::Result;
+use crate::root::remove::remove;
+use crate::state::Id;
+
+/// How old folders without a record are when nobody will write one any more.
+const FORGOTTEN: Duration = Duration::from_mins(1);
+
+/// A job that was found lost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lost {
+    /// Which.
+    pub id: JobId,
+    /// What could not be removed of it, a line each.
+    pub left: Vec<String>,
+}
+
+/// Finds jobs that have no supervisor and have not ended, removes what they left on the machine, and records it.
+///
+/// Containers ended with their supervisor; what is left are folders, control groups and names. Of a job that ended and
+/// was killed before it had removed its state, that is removed as well. A job that another command settles at the same
+/// time is left to it.
+pub fn settle(places: &Places) -> Result<Vec<Lost>> {
+    let mut lost = Vec::new();
+    for id in places.list()? {
+        let folder = places.job(&id);
+        match Record::read(&folder) {
+            Ok(Some(record)) if record.state.is_final() => {
+                if folder.state.is_dir() && !is_kept(&folder) && folder.try_lock()?.is_some() {
+                    remove_state(&folder)?;
+                }
+            }
+            Ok(Some(record)) => {
+                if let Some(one) = settle_one(&folder, record)? {
+                    // Whoever looks into the ledger takes out those who are gone.
+                    let _ = Ledger::standard(places).and_then(|ledger| ledger.entries());
+                    lost.push(one);
+                }
+            }
+            Ok(None) => forget(&folder)?,
+            // Whoever asks for this job is told what is wrong with its record.
+            Err(_) => {}
+        }
+    }
+    Ok(lost)
+}
+
+/// Whether the submission asked for the containers' folders to stay.
+fn is_kept(folder: &Folder) -> bool {
+    let text = std::fs::read(folder.submission_file()).unwrap_or_default();
+    serde_json::from_slice(&text).is_ok_and(|submission: super::submission::Submission| submission.keep)
+}
+
+fn settle_one(folder: &Folder, mut record: Record) -> Result<Option<Lost>> {
+    // After a restart of the machine the state folder is gone as well, and with it everything that could be left.
+    let _lock = if folder.state.is_dir() {
+        match folder.try_lock()? {
+            Some(lock) => Some(lock),
+            None => return Ok(None),
+        }
+    } else {
+        None
+    };
+    // It may have ended between the look at its record and the lock.
+    if let Some(now) = Record::read(folder)? {
+        if now.state.is_final() {
+            remove_state(folder)?;
+            return Ok(None);
+        }
+        record = now;
+    }
+    let mut left = remove_containers(folder);
+    if let Ok(layout) = Layout::detect() {
+        remove_empty(&layout, &folder.id.to_string());
+    }
+    left.extend(crate::provision::release(folder).err().map(|error| error.to_string()));
+    let pid = record.supervisor.map_or_else(|| "unknown".to_owned(), |process| process.pid.to_string());
+    let explanation =
+        format!("lost: its supervisor (process {pid}) was killed, and all of its tasks with it");
+    for task in &mut record.tasks {
+        if task.state.is_alive() {
+            task.reason = Some("its supervisor was killed".to_owned());
+        }
+        if !task.state.is_final() {
+            task.state = if task.state.is_alive() { TaskState::Failed } else { TaskState::Stopped };
+        }
+        task.process = None;
+    }
+    record.state = JobState::Lost;
+    record.supervisor = None;
+    record.ended = Some(Time::now());
+    record.end = Some(End { explanation: explanation.clone(), exit_code: 125, task: None });
+    crate::supervisor::release_reserve(folder);
+    let detail = json!({ "exit_code": 125, "explanation": explanation, "state": "lost" });
+    // The record is what counts; a full disk may keep the event out.
+    let _ = Events::open(folder).map(|mut events| events.push(&Event::of_job(EventKind::Ended, detail)));
+    record.write(folder)?;
+    if left.is_empty() {
+        remove_state(folder)?;
+    }
+    Ok(Some(Lost { id: folder.id.clone(), left }))
+}
+
+/// Deletes every container of a job; returns what could not be.
+fn remove_containers(folder: &Folder) -> Vec<String> {
+    let store = folder.containers();
+    let names = std::fs::read_dir(store.root()).into_iter().flatten().flatten();
+    let ids = names.filter_map(|entry| Id::new(entry.file_name().to_str()?).ok());
+    ids.filter_map(|id| container::delete(&store, &id, true).err()).map(|error| error.to_string()).collect()
+}
+
+/// Removes a job's state folder. The control group above those of its tasks went with the last of them.
+pub(crate) fn remove_state(folder: &Folder) -> Result<()> {
+    match remove(&folder.state) {
+        Err(error) if folder.state.exists() => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Removes folders that a killed command made and nobody filled.
+fn forget(folder: &Folder) -> Result<()> {
+    let made = |path: &std::path::Path| match std::fs::metadata(path).and_then(|data| data.modified()) {
+        Ok(time) => Ok(Some(Time::now().since(Time::of(time)))),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(machine("look at", path, &error)),
+    };
+    let ages = [made(&folder.state)?, made(&folder.record)?];
+    let old = ages.into_iter().flatten().all(|age| age > FORGOTTEN);
+    let unsupervised = !folder.state.is_dir() || folder.try_lock()?.is_some();
+    if old && unsupervised {
+        remove_containers(folder);
+        for path in [&folder.state, &folder.record] {
+            if path.is_dir() {
+                remove(path)?;
+            }
+        }
+    }
+    Ok(())
+}

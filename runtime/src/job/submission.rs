@@ -1,0 +1,66 @@
+//! What a supervisor is asked to carry out, beside the plan: the content of `submission.json`. It holds no secret.
+
+use std::path::PathBuf;
+
+use indexmap::IndexMap;
+use serde::{Deserialize, Serialize};
+
+use super::TaskId;
+
+/// What a supervisor is asked to carry out.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+#[allow(clippy::struct_excessive_bools)] // each is a switch of the command line
+pub struct Submission {
+    /// The job file, absolute; the folder of the plan where it was run from a built plan.
+    pub source: PathBuf,
+    /// The folder that relative paths of the job file begin at.
+    pub folder: PathBuf,
+    /// Wait for room on the machine in place of failing.
+    pub queue: bool,
+    /// Roles with fewer instances than the plan had before, for the record: role → what the job file says.
+    pub scaled: IndexMap<String, u32>,
+    /// GPUs were taken out of the plan.
+    pub without_gpus: bool,
+    /// Go on where a limit cannot be enforced, and record it.
+    pub allow_unenforced: bool,
+    /// Roots in place of images: of every role, or by role. A folder, an archive, an unpacked bundle, or `host`.
+    pub roots: IndexMap<String, String>,
+    /// Ports of the job network that the machine's own network gets.
+    pub publish: Vec<Publish>,
+    /// The task that gets the client's terminal.
+    pub terminal: Option<TaskId>,
+    /// Keep containers' folders after the end, for debugging.
+    pub keep: bool,
+    /// Run only while a slot is free, as one of several jobs of a matrix.
+    pub turn: Option<Turn>,
+    /// The client stays: its end is the job's, unless it says otherwise.
+    pub attended: bool,
+}
+
+/// A port of a task that the machine's own network gets: `--publish HOST:ROLE-INDEX:LABEL`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Publish {
+    /// The address on the machine; 127.0.0.1 unless given.
+    pub address: std::net::IpAddr,
+    /// The port on the machine; 0: any that is free.
+    pub port: u16,
+    /// The task.
+    pub task: TaskId,
+    /// The port's label.
+    pub label: String,
+}
+
+/// A place among jobs that run so many at once.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Turn {
+    /// A folder with one lock file a slot, `slot-0` to `slot-N`, and one a job in order, `turn-0` …
+    pub folder: PathBuf,
+    /// How many may run at once.
+    pub slots: u32,
+    /// This job's number among them.
+    pub number: u32,
+}
+
+/// The key of [`Submission::roots`] that stands for every role.
+pub const EVERY_ROLE: &str = "*";

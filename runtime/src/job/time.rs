@@ -1,0 +1,83 @@
+//! A moment, as records and events write it.
+
+use std::fmt;
+use std::time::{Duration, SystemTime};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// A moment in UTC to the millisecond, written as RFC 3339: `2026-11-21T13:31:53.250Z`.
+///
+/// For people and for sorting only: nothing is timed with it, since the clock may jump.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Time(u64);
+
+impl Time {
+    /// The moment now.
+    pub fn now() -> Self {
+        Self::of(SystemTime::now())
+    }
+
+    /// A moment of the system's clock; one before 1970 is 1970.
+    pub fn of(time: SystemTime) -> Self {
+        let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        Self(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+    }
+
+    /// The moment so many milliseconds after 1970.
+    pub fn from_millis(millis: u64) -> Self {
+        Self(millis)
+    }
+
+    /// Milliseconds since 1970.
+    pub fn millis(self) -> u64 {
+        self.0
+    }
+
+    /// How long after an earlier moment this one is; nothing where the clock went back.
+    pub fn since(self, earlier: Self) -> Duration {
+        Duration::from_millis(self.0.saturating_sub(earlier.0))
+    }
+
+    fn system(self) -> SystemTime {
+        SystemTime::UNIX_EPOCH + Duration::from_millis(self.0)
+    }
+}
+
+impl From<Time> for SystemTime {
+    fn from(time: Time) -> Self {
+        time.system()
+    }
+}
+
+impl fmt::Display for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        humantime::format_rfc3339_millis(self.system()).fmt(f)
+    }
+}
+
+impl Serialize for Time {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Time {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
+        humantime::parse_rfc3339(&text).map(Self::of).map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_moment_is_written_as_people_and_programs_read_it() {
+        let time = Time::from_millis(1_795_267_913_250);
+        assert_eq!(serde_json::to_string(&time).unwrap(), r#""2026-11-21T13:31:53.250Z""#);
+        assert_eq!(serde_json::from_str::<Time>(r#""2026-11-21T13:31:53.250Z""#).unwrap(), time);
+        assert_eq!(time.since(Time::from_millis(1_795_267_913_000)), Duration::from_millis(250));
+        assert_eq!(Time::default().since(time), Duration::ZERO);
+    }
+}

@@ -1,0 +1,130 @@
+use serde_json::json;
+
+use super::check;
+
+#[test]
+fn a_task_is_tried_again_after_longer_and_longer_waits() {
+    insta::assert_snapshot!(check(
+        &json!({"roles": {"main": {"retry": {"max": 2, "backoff_seconds": 10}}}}),
+        "0 prepared
+         0 created main-0
+         0 started main-0
+         1 ended main-0 1
+         11 created main-0
+         11 started main-0
+         12 ended main-0 -9 memory limit 2 GiB reached
+         33 created main-0
+         33 started main-0
+         34 ended main-0 1"
+    ));
+}
+
+#[test]
+fn only_listed_exit_codes_are_tried_again() {
+    insta::assert_snapshot!(check(
+        &json!({"roles": {"main": {"retry": {"max": 2, "on_exit_codes": [75, 137], "backoff_seconds": 0}}}}),
+        "0 prepared
+         0 created main-0
+         0 started main-0
+         1 ended main-0 -9
+         2 created main-0
+         2 started main-0
+         3 ended main-0 1"
+    ));
+}
+
+#[test]
+fn a_role_is_tried_again_as_a_whole() {
+    insta::assert_snapshot!(check(
+        &json!({"roles": {
+            "other": {},
+            "worker": {"instances": 3, "retry": {"max": 1, "scope": "role", "backoff_seconds": 5}, "needs": {"other": "started"}},
+        }}),
+        "0 prepared
+         0 created other-0
+         0 started other-0
+         1 created worker-*
+         1 started worker-*
+         2 ended worker-0 0
+         3 ended worker-1 1
+         20 ended worker-2 143
+         21 created worker-*
+         21 started worker-*
+         22 ended worker-2 1
+         23 ended worker-0 0
+         23 ended worker-1 0
+         23 ended other-0 0"
+    ));
+}
+
+#[test]
+fn a_job_is_tried_again_as_a_whole() {
+    insta::assert_snapshot!(check(
+        &json!({"roles": {
+            "prepare": {},
+            "train": {"instances": 2, "retry": {"max": 1, "scope": "job"}, "needs": {"prepare": "succeeded"}},
+        }}),
+        "0 prepared
+         0 created prepare-0
+         0 started prepare-0
+         1 ended prepare-0 0
+         2 created train-*
+         2 started train-*
+         3 ended train-1 1
+         4 ended train-0 -15
+         5 created prepare-0
+         5 started prepare-0
+         6 ended prepare-0 0
+         7 created train-*
+         7 started train-*
+         8 ended train-1 2
+         9 ended train-0 -15"
+    ));
+}
+
+#[test]
+fn tasks_that_wait_for_another_attempt_make_room_for_others() {
+    insta::assert_snapshot!(check(
+        &json!({"gang": "none", "roles": {"sweep": {"instances": 3, "parallel": 1, "retry": {"max": 1, "backoff_seconds": 10}}}}),
+        "0 prepared
+         0 created sweep-0
+         0 started sweep-0
+         1 ended sweep-0 1
+         2 created sweep-1
+         2 started sweep-1
+         20 ended sweep-1 0
+         21 created sweep-0"
+    ));
+}
+
+#[test]
+fn a_role_and_then_the_job_are_tried_again() {
+    insta::assert_snapshot!(check(
+        &json!({"roles": {
+            "a": {"retry": {"max": 1, "scope": "role", "backoff_seconds": 60}},
+            "b": {"retry": {"max": 1, "scope": "job", "backoff_seconds": 1}},
+        }}),
+        "0 prepared
+         0 created a-0
+         0 created b-0
+         0 started a-0
+         0 started b-0
+         1 ended a-0 1
+         2 ended b-0 1
+         4 created a-0
+         4 created b-0
+         70 tick"
+    ));
+}
+
+#[test]
+fn a_stop_ends_the_wait_for_another_attempt() {
+    insta::assert_snapshot!(check(
+        &json!({"roles": {"main": {"retry": {"max": 2, "backoff_seconds": 100}}}}),
+        "0 prepared
+         0 created main-0
+         0 started main-0
+         1 ended main-0 1
+         2 stop"
+    ));
+}

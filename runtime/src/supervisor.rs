@@ -1,0 +1,474 @@
+//! The supervisor of a job: one small process that makes its tasks' containers, watches them, and writes down what happens.
+//!
+//! What to do is decided by [`Lifecycle`](crate::lifecycle), what a task gets by [`share`]; here is the loop in between.
+//! One thread sleeps on one epoll set: ends of processes, tasks' output, commands that connect, messages of the threads
+//! that do what takes its time. The supervisor's end is that of all containers (`PR_SET_PDEATHSIG`, pid namespaces), so
+//! nothing runs that nobody watches; what it leaves on disk when it is killed, [`lost`](crate::job::lost) removes.
+
+mod attempt;
+mod course;
+mod journal;
+mod mailbox;
+mod maker;
+mod output;
+mod poll;
+mod preparation;
+mod readiness;
+mod share;
+pub mod start;
+mod visitors;
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use jobc_schema::job::Network as NetworkChoice;
+use jobc_schema::plan::JobPlan;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use serde_json::json;
+
+use crate::error::{Error, Kind, Result};
+use crate::job::event::Kind as EventKind;
+use crate::job::folder::machine;
+use crate::job::record::{End, JobState, Record, TaskRecord, TaskState};
+use crate::job::submission::Submission;
+use crate::job::{Folder, TaskId, Time};
+use crate::lifecycle::{Input, Lifecycle, TaskNumber};
+use crate::logs;
+use crate::metrics::Sampler;
+use crate::process::Exit;
+use crate::ready::{Prober, Report};
+use crate::secrets::Secrets;
+use crate::signals::{Signal, Signals};
+use crate::state::process::Process;
+use crate::state::store::Store;
+use attempt::Attempt;
+use journal::Journal;
+pub(crate) use journal::release_reserve;
+pub use mailbox::{Mailbox, Sender};
+use maker::{Held, Maker};
+use poll::{Poll, Ready};
+use share::Share;
+use visitors::{Said, Visitors};
+
+/// What a supervisor has of the command that started it.
+#[derive(Debug)]
+pub struct Inherited {
+    /// The job's lock, held.
+    pub lock: File,
+    /// A connection to the command, which waits for the first answer.
+    pub client: UnixStream,
+    /// Where the terminal of the submission's task goes.
+    pub terminal: Option<OwnedFd>,
+}
+
+/// What threads tell the loop.
+#[derive(Debug)]
+enum Mail {
+    /// Something the preparation wants written down.
+    Preparing(preparation::News),
+    /// Data, roots and network are there, or why not.
+    Prepared(Result<preparation::Prepared>),
+    /// A container is made, or why not.
+    Made {
+        /// Whose.
+        task: TaskNumber,
+        /// Which attempt's.
+        attempt: u32,
+        /// It.
+        held: Result<Box<Held>>,
+    },
+    /// A task was found ready, or not.
+    Looked(Report),
+    /// What an attempt had is removed.
+    Removed {
+        /// Whose.
+        task: TaskNumber,
+        /// Which attempt's.
+        attempt: u32,
+        /// What could not be.
+        left: Vec<String>,
+    },
+}
+
+/// A job's supervisor at work.
+#[derive(Debug)]
+struct Supervisor {
+    folder: Folder,
+    share: Arc<Share>,
+    lifecycle: Lifecycle,
+    journal: Journal,
+    poll: Poll,
+    signals: Signals,
+    mailbox: Mailbox<Mail>,
+    visitors: Visitors,
+    maker: Maker,
+    /// What runs, by task.
+    attempts: BTreeMap<TaskNumber, Attempt>,
+    /// Attempts whose containers are being removed: how they ended, and what the machine knows of it.
+    ending: BTreeMap<TaskNumber, (Exit, Option<String>)>,
+    /// Attempts whose program could not be executed, while their containers are removed: the exit code, and why.
+    failing: BTreeMap<TaskNumber, (u8, String)>,
+    /// Looks whether tasks are ready.
+    prober: Prober,
+    /// The tasks' logs.
+    logs: Vec<logs::Writer>,
+    /// Tasks that wrote a while ago, and when the beginnings of their lines are to be shown.
+    unsettled: BTreeMap<TaskNumber, Instant>,
+    /// What tasks use.
+    sampler: Sampler,
+    /// What tasks write goes through it.
+    buffer: Vec<u8>,
+    /// The thread that prepares the job.
+    preparation: Option<JoinHandle<()>>,
+    /// What the job has of the machine while it runs.
+    prepared: Option<preparation::Prepared>,
+    began: Instant,
+    /// How it ended.
+    end: Option<(JobState, End)>,
+}
+
+/// Supervises a job from its submission to its end; returns what `jobc run` exits with.
+///
+/// # Errors
+///
+/// Why it could not begin; the command that started it is told so as well.
+pub fn run(folder: Folder, inherited: Inherited) -> Result<u8> {
+    let Inherited { lock, client, terminal } = inherited;
+    let mut told = client.try_clone().map_err(|error| Error::new(Kind::Machine, error.to_string()))?;
+    let begun = Supervisor::begin(folder, client, terminal);
+    let answered = crate::job::control::write_line(
+        &mut told,
+        &visitors::told(&begun.as_ref().map(drop).map_err(Error::clone)),
+    );
+    let mut supervisor = begun?;
+    drop((answered, told));
+    let code = supervisor.attend();
+    // The lock is the last to go: who gets it finds a job that has ended.
+    drop(lock);
+    code
+}
+
+impl Supervisor {
+    fn begin(folder: Folder, client: UnixStream, terminal: Option<OwnedFd>) -> Result<Self> {
+        // A session of its own: what the terminal sends goes to the command in the foreground alone.
+        let _ = rustix::process::setsid();
+        rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
+        let signals = Signals::take()?;
+        let submission: Submission = read(&folder.submission_file())?;
+        let plan: JobPlan = read(&folder.plan_file())?;
+        let secrets = Secrets::read(&plan, &submission.folder)?;
+        let open_files = raise_open_files();
+        let attends = submission.attended;
+        let poll = Poll::new()?;
+        poll.add(&signals, Ready::Signal)?;
+        let mailbox = Mailbox::new()?;
+        poll.add(&mailbox, Ready::Mail)?;
+        let lifecycle = Lifecycle::new(&plan);
+        let mut journal = Journal::begin(&folder, first_record(&folder, &submission, &plan, &lifecycle))?;
+        journal.job(EventKind::Submitted, json!({ "tasks": lifecycle.tasks().len() }));
+        let share = Arc::new(Share {
+            containers: Store::new(folder.containers().root()),
+            folder: folder.clone(),
+            submission,
+            plan,
+            open_files,
+            terminal: Mutex::new(terminal),
+            provided: OnceLock::new(),
+            network: Mutex::new(None),
+            stopped: AtomicBool::new(false),
+            secrets,
+        });
+        let masks = Arc::new(logs::Masks::new(share.secrets.values()));
+        let log = |task: &crate::lifecycle::Task| {
+            logs::Writer::open(&folder.logs(&task.id), logs::Limits::default(), Arc::clone(&masks))
+        };
+        let logs = lifecycle.tasks().iter().map(log).collect();
+        let visitors = Visitors::listen(&folder, &poll, client, attends)?;
+        let ids = lifecycle.tasks().iter().map(|task| task.id.clone()).collect();
+        let prober = readiness::prober(&share, ids, mailbox.sender());
+        let maker = Maker::start(&share, &mailbox.sender());
+        let preparation = Some(preparation::start(&share, &mailbox.sender()));
+        Ok(Self {
+            share,
+            lifecycle,
+            journal,
+            poll,
+            signals,
+            mailbox,
+            visitors,
+            maker,
+            attempts: BTreeMap::new(),
+            ending: BTreeMap::new(),
+            failing: BTreeMap::new(),
+            prober,
+            logs,
+            unsettled: BTreeMap::new(),
+            sampler: Sampler::new(&folder),
+            buffer: vec![0; 65536],
+            preparation,
+            prepared: None,
+            began: Instant::now(),
+            end: None,
+            folder,
+        })
+    }
+
+    /// The loop: sleeps, and deals with what became ready, until the job is over.
+    fn attend(&mut self) -> Result<u8> {
+        while self.end.is_none() {
+            for ready in self.poll.wait(self.patience())? {
+                match ready {
+                    Ready::Signal => self.hear_signals(),
+                    Ready::Mail => self.read_mail(),
+                    Ready::Visitor => self.visitors.accept(&self.poll),
+                    Ready::Client(number) => self.hear(number),
+                    Ready::Process(task) => self.see_the_end(task),
+                    Ready::Output(task, stream) => {
+                        self.read_output(task, stream);
+                    }
+                }
+            }
+            if self.lifecycle.next_tick().is_some_and(|tick| tick <= self.now()) {
+                self.step(Input::Tick);
+            }
+            self.settle_output();
+            self.sample();
+            self.journal.flush(&self.lifecycle);
+        }
+        self.finish()
+    }
+
+    /// The time since the supervisor began, by a clock that does not jump.
+    fn now(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    /// How long nothing is due.
+    fn patience(&self) -> Option<Duration> {
+        let tick = self.lifecycle.next_tick().map(|tick| tick.saturating_sub(self.now()));
+        let journal = self.journal.due().map(|due| due.saturating_duration_since(Instant::now()));
+        let settling = self.settling().map(|due| due.saturating_duration_since(Instant::now()));
+        let sample = self.sampler.next().map(|due| due.saturating_duration_since(Instant::now()));
+        [tick, journal, settling, sample].into_iter().flatten().min()
+    }
+
+    fn hear_signals(&mut self) {
+        while let Some(signal) = self.signals.next() {
+            match signal {
+                Signal::INT | Signal::TERM => {
+                    self.step(Input::Stop { grace: None, why: format!("the supervisor got SIG{signal}") });
+                }
+                Signal::QUIT => self.step(Input::Kill { why: "the supervisor got SIGQUIT".to_owned() }),
+                _ => {}
+            }
+        }
+    }
+
+    fn read_mail(&mut self) {
+        self.mailbox.hush();
+        while let Some(mail) = self.mailbox.next() {
+            match mail {
+                Mail::Preparing(news) => self.note_preparation(news),
+                Mail::Prepared(Ok(prepared)) => self.begin_tasks(prepared),
+                Mail::Prepared(Err(error)) => self.step(Input::Broken { why: with_help(&error) }),
+                Mail::Made { task, attempt, held: Ok(held) } => self.take_in(task, attempt, *held),
+                Mail::Made { task, held: Err(error), .. } => self.not_started(task, &error),
+                Mail::Looked(report) => self.take_report(report),
+                Mail::Removed { task, attempt, left } => self.removed(task, attempt, &left),
+            }
+        }
+    }
+
+    fn hear(&mut self, number: u32) {
+        for said in self.visitors.hear(number, &self.poll) {
+            match said {
+                Said::Asks(request) => {
+                    let result = self.carry_out_request(request);
+                    self.visitors.answer(number, &result);
+                }
+                Said::Deserted if !self.visitors.are_attending() => {
+                    self.step(Input::Stop {
+                        grace: None,
+                        why: "the command in the foreground is gone".to_owned(),
+                    });
+                }
+                Said::Deserted => {}
+            }
+        }
+    }
+
+    /// Takes a sample of what tasks use, where one is due.
+    fn sample(&mut self) {
+        if self.sampler.next().is_some_and(|due| due <= Instant::now())
+            && let Err(error) = self.sampler.sample()
+        {
+            self.journal.note(format!("samples are lost: {error}"));
+        }
+    }
+
+    /// Writes down how the job ended, and removes what it had of the machine.
+    fn finish(&mut self) -> Result<u8> {
+        self.share.stopped.store(true, Ordering::Release);
+        if let Some(preparation) = self.preparation.take() {
+            // What it has made is given back with the messages that it has left.
+            let _ = preparation.join();
+        }
+        self.share.leave_network();
+        release_reserve(&self.folder);
+        let (state, end) = self.end.take().unwrap_or_else(|| {
+            (JobState::Lost, End { explanation: "lost".to_owned(), exit_code: 125, task: None })
+        });
+        let outputs = outputs(&self.share.plan);
+        self.journal.job(EventKind::Saved, json!({ "outputs": outputs }));
+        let detail =
+            json!({ "exit_code": end.exit_code, "explanation": end.explanation, "state": state.as_str() });
+        self.journal.job(EventKind::Ended, detail);
+        self.journal.follow(&self.lifecycle);
+        let code = end.exit_code;
+        let record = self.journal.change();
+        record.state = state;
+        record.ended = Some(Time::now());
+        record.supervisor = None;
+        record.end = Some(end);
+        // The record is what says that the job is over: a full disk gets some time to be emptied.
+        for _ in 0..30 {
+            if self.journal.write().is_ok() {
+                break;
+            }
+            std::thread::sleep(Duration::from_secs(1));
+        }
+        self.prepared = None;
+        if let Err(error) = crate::provision::release(&self.folder) {
+            journal::say(&error.to_string());
+        }
+        if !self.share.submission.keep {
+            crate::job::lost::remove_state(&self.folder)?;
+        }
+        Ok(code)
+    }
+}
+
+/// What is known of a job before anything has happened.
+fn first_record(folder: &Folder, submission: &Submission, plan: &JobPlan, lifecycle: &Lifecycle) -> Record {
+    let tasks = lifecycle.tasks().iter().map(|task| TaskRecord {
+        task: task.id.clone(),
+        state: TaskState::Waiting,
+        attempt: 0,
+        container: None,
+        process: None,
+        address: None,
+        ports: ports(plan, &task.id, task.role),
+        gpus: Vec::new(),
+        limits: limits(plan, task.role),
+        started: None,
+        ready: None,
+        ended: None,
+        exit_code: None,
+        reason: None,
+        earlier: Vec::new(),
+    });
+    let mut notes: Vec<String> = submission
+        .scaled
+        .iter()
+        .map(|(role, before)| format!("`{role}` has fewer than the {before} instances of the job file"))
+        .collect();
+    if submission.without_gpus {
+        notes.push("every role runs without its GPUs".to_owned());
+    }
+    Record {
+        version: 1,
+        id: folder.id.clone(),
+        description: plan.description.clone(),
+        source: submission.source.clone(),
+        target: plan.target.name.clone(),
+        owner: rustix::process::getuid().as_raw(),
+        state: JobState::Preparing,
+        supervisor: Process::of(std::process::id()),
+        submitted: Time::now(),
+        started: None,
+        ended: None,
+        attempt: 1,
+        network: network_word(plan.network).to_owned(),
+        claim: crate::job::record::Claim::default(),
+        notes,
+        tasks: tasks.collect(),
+        end: None,
+    }
+}
+
+fn network_word(network: NetworkChoice) -> &'static str {
+    match network {
+        NetworkChoice::Auto | NetworkChoice::Host => "host",
+        NetworkChoice::Job => "job",
+        NetworkChoice::None => "none",
+    }
+}
+
+/// The numbers of a task's ports, by label.
+fn ports(plan: &JobPlan, task: &TaskId, role: usize) -> indexmap::IndexMap<String, u16> {
+    let shared = network_word(plan.network) == "host";
+    let number = |port: &jobc_schema::plan::PortPlan| {
+        if shared {
+            u16::try_from(port.shared_number(task.index)).unwrap_or(port.number)
+        } else {
+            port.number
+        }
+    };
+    plan.roles[role].ports.iter().map(|port| (port.label.clone(), number(port))).collect()
+}
+
+/// The limits of a role's tasks, for people.
+fn limits(plan: &JobPlan, role: usize) -> BTreeMap<String, u64> {
+    let resources = &plan.roles[role].resources;
+    let all = [
+        ("cpu_millis", resources.cpu_millis),
+        ("memory_bytes", resources.memory_bytes),
+        ("shm_bytes", resources.shm_bytes),
+        ("disk_bytes", resources.disk_bytes),
+        ("pids", resources.pids.map(u64::from)),
+    ];
+    all.into_iter().filter_map(|(name, limit)| Some((name.to_owned(), limit?))).collect()
+}
+
+/// The folders of the job's outputs, by name.
+fn outputs(plan: &JobPlan) -> BTreeMap<&str, String> {
+    use jobc_schema::plan::{VolumeKind, VolumeSource};
+    let path = |source: &VolumeSource| match source {
+        VolumeSource::Path { path } => Some(path.clone()),
+        _ => None,
+    };
+    plan.volumes
+        .iter()
+        .filter(|(_, volume)| volume.kind == VolumeKind::Output)
+        .filter_map(|(name, volume)| Some((name.as_str(), path(&volume.source)?)))
+        .collect()
+}
+
+fn read<T: for<'de> serde::Deserialize<'de>>(path: &std::path::Path) -> Result<T> {
+    let text = std::fs::read(path).map_err(|error| machine("read", path, &error))?;
+    serde_json::from_slice(&text)
+        .map_err(|error| Error::new(Kind::State, format!("cannot read `{}`: {error}", path.display())))
+}
+
+/// A supervisor holds some descriptors for each task; what a task may open stays as it was.
+fn raise_open_files() -> (u64, u64) {
+    let limit = getrlimit(Resource::Nofile);
+    let number = |limit: Option<u64>| limit.unwrap_or(u64::MAX);
+    let before = (number(limit.current), number(limit.maximum));
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
+    before
+}
+
+/// An error with its advice, in one line.
+fn with_help(error: &Error) -> String {
+    match &error.help {
+        Some(help) => format!("{error}; {help}"),
+        None => error.to_string(),
+    }
+}

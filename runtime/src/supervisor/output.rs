@@ -1,0 +1,65 @@
+//! What tasks write: from their pipes into their logs.
+
+use std::time::{Duration, Instant};
+
+use super::Supervisor;
+use super::attempt::Left;
+use crate::lifecycle::TaskNumber;
+use crate::logs::Stream;
+
+/// How long the beginning of a line waits for its end before it is shown: a prompt, a progress bar.
+const PATIENCE: Duration = Duration::from_millis(300);
+
+const STREAMS: [Stream; 2] = [Stream::Stdout, Stream::Stderr];
+
+impl Supervisor {
+    /// A task wrote something, or nobody can any more.
+    pub(super) fn read_output(&mut self, task: TaskNumber, stream: usize) -> Left {
+        let Some(attempt) = self.attempts.get_mut(&task) else { return Left::Nothing };
+        let (number, log) = (attempt.number, &mut self.logs[task]);
+        let mut failed = None;
+        let looked_at = self.prober.wants_lines(task);
+        let mut seen = |line: &[u8]| {
+            if looked_at {
+                self.prober.line(task, number, line);
+            }
+        };
+        let left = attempt.read(stream, &self.poll, &mut self.buffer, &mut |bytes| {
+            failed = log.write(number, STREAMS[stream], bytes, &mut seen).err().or(failed.take());
+        });
+        if let Some(error) = failed {
+            let task = &self.lifecycle.tasks()[task].id;
+            self.journal.note(format!("lines of {task} are lost: {error}"));
+        }
+        self.unsettled.entry(task).or_insert_with(|| Instant::now() + PATIENCE);
+        left
+    }
+
+    /// Reads what an attempt has written before its end: nobody writes any more, so what is in the pipes is all.
+    pub(super) fn read_the_rest(&mut self, task: TaskNumber) {
+        for (stream, name) in STREAMS.into_iter().enumerate() {
+            while self.read_output(task, stream) == Left::Perhaps {}
+            if let Some(attempt) = self.attempts.get(&task) {
+                // Said before, when lines began to be lost.
+                let _ = self.logs[task].end(attempt.number, name);
+            }
+        }
+        self.unsettled.remove(&task);
+    }
+
+    /// When the beginning of a line is to be shown, if one is.
+    pub(super) fn settling(&self) -> Option<Instant> {
+        self.unsettled.values().min().copied()
+    }
+
+    /// Shows the beginnings of lines that have waited.
+    pub(super) fn settle_output(&mut self) {
+        let now = Instant::now();
+        let due: Vec<TaskNumber> =
+            self.unsettled.iter().filter(|(_, due)| **due <= now).map(|(&task, _)| task).collect();
+        for task in due {
+            self.unsettled.remove(&task);
+            let _ = self.logs[task].settle();
+        }
+    }
+}

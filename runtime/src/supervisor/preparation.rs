@@ -1,0 +1,177 @@
+//! What is done before the first task: its turn, room on the machine, data, roots, the network. It takes its time, in a
+//! thread.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::share::Share;
+use super::{Mail, Sender};
+use crate::admission::capacity::Capacity;
+use crate::admission::ledger::Ledger;
+use crate::admission::turn::{Slot, Waiting};
+use crate::admission::{Admission, Answer, claim};
+use crate::error::{Error, Kind, Result};
+use crate::job::event::Kind as EventKind;
+use crate::job::record::Claim;
+use crate::job::{Places, TaskId};
+use crate::lifecycle::Lifecycle;
+use crate::network::Network;
+use crate::provision::{self, Progress};
+
+/// How often a job that waits asks again.
+const AGAIN: Duration = Duration::from_millis(200);
+
+/// What the preparation wants written down.
+#[derive(Debug)]
+pub(super) enum News {
+    /// Something happened.
+    Event(EventKind, Value),
+    /// A person should know something.
+    Note(String),
+    /// What the job has of the machine now.
+    Claimed(Claim),
+    /// Where tasks are reached, by number.
+    Addresses(Vec<Option<IpAddr>>),
+}
+
+/// What the job has of the machine while it runs. Dropping it gives all of it back.
+#[derive(Debug)]
+#[allow(dead_code)] // held, and given up
+pub(super) struct Prepared {
+    admission: Admission,
+    slot: Option<Slot>,
+}
+
+/// The preparation of one job.
+struct Preparation<'a> {
+    share: &'a Share,
+    mail: &'a Sender<Mail>,
+}
+
+/// Begins the preparation; [`Mail::Prepared`] is its end. [`Share::stopped`] ends it early.
+pub(super) fn start(share: &Arc<Share>, mail: &Sender<Mail>) -> JoinHandle<()> {
+    let (share, mail) = (Arc::clone(share), mail.clone());
+    std::thread::spawn(move || {
+        let prepared = Preparation { share: &share, mail: &mail }.carry_out();
+        mail.send(Mail::Prepared(prepared));
+    })
+}
+
+impl Preparation<'_> {
+    fn carry_out(&self) -> Result<Prepared> {
+        // Before it waits for anything, so that nobody else gets its ports meanwhile.
+        let mut admission = self.enter()?;
+        let slot = self.wait_for_the_turn()?;
+        self.wait_for_room(&mut admission)?;
+        self.provide()?;
+        self.make_network()?;
+        Ok(Prepared { admission, slot })
+    }
+
+    fn event(&self, kind: EventKind, detail: Value) {
+        self.mail.send(Mail::Preparing(News::Event(kind, detail)));
+    }
+
+    fn note(&self, text: impl Into<String>) {
+        self.mail.send(Mail::Preparing(News::Note(text.into())));
+    }
+
+    /// Sleeps a little; an error where nobody wants the job any more.
+    fn pause(&self) -> Result<()> {
+        std::thread::sleep(AGAIN);
+        if self.share.stopped.load(Ordering::Acquire) {
+            return Err(Error::new(Kind::State, "the job was stopped before it began"));
+        }
+        Ok(())
+    }
+
+    fn wait_for_the_turn(&self) -> Result<Option<Slot>> {
+        let Some(turn) = &self.share.submission.turn else { return Ok(None) };
+        let mut waiting = Waiting::new(turn)?;
+        let mut told = false;
+        loop {
+            if let Some(slot) = waiting.try_take()? {
+                return Ok(Some(slot));
+            }
+            if !std::mem::replace(&mut told, true) {
+                let reason =
+                    format!("its turn: {} of the jobs that were started together run at once", turn.slots);
+                self.event(EventKind::Queued, json!({ "waits_for": reason }));
+            }
+            self.pause()?;
+        }
+    }
+
+    fn enter(&self) -> Result<Admission> {
+        let Share { plan, folder, .. } = self.share;
+        let parent = |path: &std::path::Path| path.parent().unwrap_or(path).to_owned();
+        let ledger =
+            Ledger::standard(&Places { state: parent(&folder.state), records: parent(&folder.record) })?;
+        if let Some(said) = &ledger.said {
+            self.note(said);
+        }
+        Admission::enter(ledger, &folder.id, &claim::of(plan))
+    }
+
+    fn wait_for_room(&self, admission: &mut Admission) -> Result<()> {
+        let Share { plan, folder, submission, .. } = self.share;
+        let capacity = Capacity::of_machine(&folder.state)?;
+        let mut told = None;
+        loop {
+            match admission.ask(plan, &capacity, submission.queue)? {
+                Answer::Admitted => {
+                    self.event(EventKind::Scheduled, json!({ "claim": admission.claim() }));
+                    self.mail.send(Mail::Preparing(News::Claimed(admission.claim().clone())));
+                    return Ok(());
+                }
+                Answer::Waits { place, waits_for } => {
+                    let now = Some((place, waits_for.clone()));
+                    if told != now {
+                        self.event(EventKind::Queued, json!({ "place": place, "waits_for": waits_for }));
+                        told = now;
+                    }
+                }
+            }
+            self.pause()?;
+        }
+    }
+
+    fn provide(&self) -> Result<()> {
+        let Share { plan, folder, submission, secrets, .. } = self.share;
+        let job = provision::Job { folder, plan, submission, secrets };
+        let mut told = |progress| match progress {
+            Progress::Fetching { volume, from, bytes } => {
+                self.event(EventKind::Fetching, json!({ "volume": volume, "from": from, "bytes": bytes }));
+            }
+            Progress::DataReady { volume, path } => {
+                self.event(EventKind::DataReady, json!({ "volume": volume, "path": path }));
+            }
+            Progress::ImageReady { role, image, root } => {
+                self.event(EventKind::ImageReady, json!({ "role": role, "image": image, "root": root }));
+            }
+        };
+        let provided = provision::provide(&job, &mut told, &self.share.stopped)?;
+        provided.notes.iter().for_each(|note| self.note(note));
+        // Nobody else sets it.
+        let _ = self.share.provided.set(provided);
+        Ok(())
+    }
+
+    fn make_network(&self) -> Result<()> {
+        let Share { plan, folder, submission, .. } = self.share;
+        let tasks: Vec<TaskId> = Lifecycle::new(plan).tasks().iter().map(|task| task.id.clone()).collect();
+        let network = Network::make(plan, &tasks, folder, submission)?;
+        network.notes().iter().for_each(|note| self.note(note));
+        let detail = json!({ "network": network.name(), "published": network.published() });
+        self.event(EventKind::NetworkReady, detail);
+        let addresses = (0..tasks.len()).map(|task| network.address(task)).collect();
+        self.mail.send(Mail::Preparing(News::Addresses(addresses)));
+        *self.share.network() = Some(network);
+        Ok(())
+    }
+}

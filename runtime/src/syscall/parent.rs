@@ -1,0 +1,19 @@
+//! Programs that work for this one, and must not outlive it.
+#![allow(unsafe_code)]
+
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
+
+use rustix::fs::Mode;
+use rustix::process::{Signal, set_parent_process_death_signal, umask};
+
+/// Has a program killed when the thread that starts it ends, also where this process is killed (prctl(2),
+/// `PR_SET_PDEATHSIG`), and lets others read what it makes.
+pub fn works_for_this(command: &mut Command) -> &mut Command {
+    let settle = || {
+        umask(Mode::WGRP | Mode::WOTH);
+        Ok(set_parent_process_death_signal(Some(Signal::KILL))?)
+    };
+    // SAFETY: between fork and execve two system calls are made, and nothing is allocated or locked.
+    unsafe { command.pre_exec(settle) }
+}

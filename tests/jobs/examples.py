@@ -1,0 +1,195 @@
+#!/usr/bin/env python3
+"""Judges the examples that run on any machine: they are run as their READMEs say, and must leave what they promise.
+
+With `--user range` or `--user single` they run as a normal user; without control groups of its own that user's limits are not
+enforced, so `--allow-unenforced` is given, and the record must say so.
+"""
+
+import json
+import os
+import shutil
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "runtime"))
+
+from alone import jobs_of, problems  # noqa: E402
+from judge import REPOSITORY, Judge  # noqa: E402
+
+SECONDS = 60
+
+
+def main():
+    judge = Judge("examples", __doc__)
+    with jobs_of(judge) as jobs:
+        for case in (pipeline, servers, smaller, limits, sweep):
+            if judge.wants(case.__name__):
+                judge.judge(case.__name__, problems(case, jobs))
+    judge.end()
+
+
+def placed(jobs, example):
+    """A copy of an example that its user may write to, without its golden output."""
+    copy = jobs.folder / example
+    shutil.rmtree(copy, ignore_errors=True)
+    shutil.copytree(REPOSITORY / "examples" / example, copy, ignore=shutil.ignore_patterns("out"))
+    if jobs.account:
+        for path in [copy, *copy.rglob("*")]:
+            os.chown(path, jobs.account.uid, jobs.account.gid)
+    return copy
+
+
+def run(jobs, *words):
+    """Runs in the foreground, to its end."""
+    unenforced = ["--allow-unenforced"] if jobs.account else []
+    return jobs.call("run", *unenforced, *map(str, words), seconds=SECONDS)
+
+
+def ended(answer, code=0):
+    """What is wrong with how a command ended."""
+    if answer.returncode != code:
+        yield f"exit {answer.returncode}, not {code}: {answer.stdout[-800:]}{answer.stderr[-1600:]}"
+
+
+def told(record, name):
+    """What the record of a job must say, whoever ran it."""
+    if record is None:
+        return [f"{name}: there is no record"]
+    problems = [f"{name}: {task['task']} is {task['state']}" for task in record["tasks"] if task["state"] not in ("succeeded", "stopped")]
+    if record["end"]["exit_code"] != 0 or record["state"] != "succeeded":
+        problems.append(f"{name}: {record['end']}")
+    return problems
+
+
+def pipeline(jobs):
+    """Four tasks in three steps, in this order, with files that the next step reads."""
+    copy = placed(jobs, "local-dag")
+    answer = run(jobs, copy)
+    yield from ended(answer)
+    record = jobs.record("local-dag")
+    yield from told(record, "local-dag")
+    best = copy / "work/best.json"
+    if not best.exists() or json.loads(best.read_text())["degree"] != 2:
+        yield "the better model was not found"
+    elif jobs.account and best.stat().st_uid != jobs.account.uid:
+        yield f"the output belongs to {best.stat().st_uid}"
+    times = {task["task"]: (task.get("started", ""), task.get("ended", "")) for task in record["tasks"]}
+    for before, after in (("prepare-0", "train-0"), ("prepare-0", "train-1"), ("train-0", "compare-0"), ("train-1", "compare-0")):
+        if times[before][1] > times[after][0]:
+            yield f"{after} began before {before} had ended: {times}"
+    if "compare-0 | the best has degree 2" not in answer.stdout:
+        yield f"its lines were not shown: {answer.stdout[-500:]}"
+    noted = [note for note in record.get("notes", []) if "memory" in note or "limit" in note or "cgroup" in note or "control group" in note]
+    enforced = not noted
+    if bool(jobs.account) == enforced and not delegated(jobs):
+        yield f"limits of {jobs.account.name if jobs.account else 'root'}: the notes are {record.get('notes')}"
+    refused = jobs.call("run", "--set", "samples=5", str(copy), seconds=SECONDS)
+    yield from ended(refused, 125)
+    if jobs.record("local-dag")["id"] != record["id"]:
+        yield "a refused job left a record"
+
+
+def delegated(jobs):
+    """Whether this user was given control groups, as on a machine with systemd and version 2."""
+    return jobs.account and any(os.stat(path).st_uid == jobs.account.uid for path, _, _ in os.walk("/sys/fs/cgroup"))
+
+
+def servers(jobs):
+    """Parameter servers and workers that talk over the job's own network, where each has an address of its own."""
+    answer = run(jobs, placed(jobs, "local-ps"))
+    yield from ended(answer)
+    record = jobs.record("local-ps")
+    yield from told(record, "local-ps")
+    if record:
+        addresses = {task.get("address", "") for task in record["tasks"]}
+        if len(addresses) != 5 or any(address.startswith("127.") or not address for address in addresses):
+            yield f"addresses: {addresses}"
+        stopped = [task["task"] for task in record["tasks"] if task["state"] == "stopped"]
+        if stopped != ["ps-0", "ps-1"]:
+            yield f"{stopped} were ended, not the servers"
+    if "talks to ps-0:4000, ps-1:4000" not in answer.stdout:
+        yield f"the workers did not find the servers by name: {answer.stdout[-800:]}"
+    losses = [line.rpartition(" ")[2] for line in answer.stdout.splitlines() if "step 200: loss" in line]
+    if len(losses) != 3 or any(float(loss) > 0.1 for loss in losses):
+        yield f"losses: {losses}"
+
+
+def smaller(jobs):
+    """The same with one worker, detached."""
+    answer = run(jobs, "--detach", "--scale", "worker=1", placed(jobs, "local-ps"))
+    yield from ended(answer)
+    name = answer.stdout.strip()
+    waited = jobs.call("wait", name, seconds=SECONDS)
+    yield from ended(waited)
+    record = jobs.record(name)
+    yield from told(record, name)
+    if record and (len(record["tasks"]) != 3 or not any("worker" in note for note in record.get("notes", []))):
+        yield f"{len(record['tasks'])} tasks, notes {record.get('notes')}"
+
+
+# What the file says: bytes of memory, processes, and the part of a CPU.
+LIMITS = {"ps-0": (128 << 20, 64, 0.2), "worker-0": (128 << 20, 64, 0.4)}
+
+
+def limits(jobs):
+    """The limits of the file, read back inside of the containers and from the kernel's files outside."""
+    answer = run(jobs, "--detach", "--set", "steps=10000000", placed(jobs, "local-ps"))
+    yield from ended(answer)
+    name = answer.stdout.strip()
+    record = jobs.running(name)
+    if jobs.account and not delegated(jobs):
+        notes = " ".join(record.get("notes", []))
+        if "memory" not in notes or "cpu" not in notes.lower() or "pids" not in notes:
+            yield f"what is not enforced is not told: {record.get('notes')}"
+        jobs.call("kill", name)
+        return
+    for task, wanted in LIMITS.items():
+        pid = next(known["process"]["pid"] for known in record["tasks"] if known["task"] == task)
+        groups = dict(line.split(":", 2)[1:] for line in Path(f"/proc/{pid}/cgroup").read_text().splitlines())
+
+        def inside(controller, file, task=task):
+            folder = f"/sys/fs/cgroup/{controller}".rstrip("/")
+            return jobs.call("exec", name, task, "--", "cat", f"{folder}/{file}").stdout.strip()
+
+        def outside(controller, file, groups=groups):
+            mounts = {words: path for words, path in groups.items() if controller in words.split(",")}
+            (words, path), = mounts.items()
+            return Path(f"/sys/fs/cgroup/{words}{path}/{file}").read_text().strip()
+
+        for where, read in (("inside", inside), ("outside", outside)):
+            if "" in groups and len(groups) == 1:
+                quota, period = read("", "cpu.max").split()
+                found = (read("", "memory.max"), read("", "pids.max"), int(quota) / int(period))
+            else:
+                quota, period = read("cpu", "cpu.cfs_quota_us"), read("cpu", "cpu.cfs_period_us")
+                found = (read("memory", "memory.limit_in_bytes"), read("pids", "pids.max"), int(quota) / int(period))
+            if (int(found[0]), int(found[1]), found[2]) != wanted:
+                yield f"{task}, {where}: {found}, not {wanted}"
+    jobs.call("kill", name)
+
+
+def sweep(jobs):
+    """Five jobs, two at a time."""
+    copy = placed(jobs, "local-sweep")
+    answer = run(jobs, copy)
+    yield from ended(answer)
+    results = sorted(copy.glob("runs/*/result.json"))
+    if len(results) != 5:
+        yield f"{len(results)} results"
+    spans = []
+    for number in range(5):
+        record = jobs.record(f"local-sweep-{number}")
+        yield from told(record, f"local-sweep-{number}")
+        spans.append((record.get("started", ""), record.get("ended", "")))
+    for begin, _ in spans:
+        at_once = [other for other in spans if other[0] <= begin < other[1]]
+        if len(at_once) > 2:
+            yield f"{len(at_once)} at once: {spans}"
+    table = answer.stderr.rpartition("JOB  ")[2]
+    if table.count("succeeded: its task ended well") != 5 or "rate=1e-3 momentum=0.9" not in table:
+        yield f"the table: {answer.stderr[-1000:]}"
+
+
+if __name__ == "__main__":
+    main()

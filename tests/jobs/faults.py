@@ -1,0 +1,395 @@
+#!/usr/bin/env python3
+"""Judges what is left of jobs when something dies, fills up or cannot be written: nothing that runs, and nothing that stays.
+
+It runs in a pid and a mount namespace of its own with a /tmp and a /run of its own, so that what it counts is its own.
+`--kills 300` is the long form (`just soak`); the default takes about half a minute.
+"""
+
+import contextlib
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "runtime"))
+
+import user  # noqa: E402
+from judge import Judge, scratch  # noqa: E402
+from leaks import listed, reap, zombie  # noqa: E402
+from runtime import binary  # noqa: E402
+
+SECONDS = 20
+
+JOB = """\
+version: 1
+name: {name}
+image: host
+network: {network}
+roles:
+  first:
+    instances: {instances}
+    run: {script}
+  second:
+    run: {script}
+"""
+
+STAYS = "sleep 600 & sleep 600"
+FLOOD = "i=0; while [ $i -lt 60000 ]; do echo a line that is one of so many that no small disk holds them all $i; i=$((i+1)); done"
+
+
+class Jobs:
+    """The command line of this tree, as root or as a user, in a folder of its own."""
+
+    def __init__(self, program, folder, account):
+        self.program, self.folder, self.account = program, folder, account
+        self.home = folder / "home"
+        self.home.mkdir(mode=0o700)
+        if account:
+            os.chown(self.home, account.uid, account.gid)
+        self.group = f"judge-jobs-{os.getpid()}-{int(time.time())}"
+
+    def environment(self, **more):
+        own = {"PATH": os.environ["PATH"], "HOME": str(self.home), "JOBC_COLOR": "never"}
+        if self.account:
+            own["XDG_RUNTIME_DIR"] = str(self.home)
+        return own | more
+
+    def words(self, *words):
+        return [*(self.account.prefix() if self.account else []), str(self.program), *words]
+
+    def call(self, *words, seconds=SECONDS, **environment):
+        try:
+            return subprocess.run(self.words(*words), stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
+                                  env=self.environment(**environment), timeout=seconds, check=False)
+        except subprocess.TimeoutExpired as late:
+            return subprocess.CompletedProcess(late.cmd, 124, "", f"no end within {seconds} s")
+
+    def job(self, name, script=STAYS, network="host", instances=2):
+        path = self.folder / f"{name}.yaml"
+        path.write_text(JOB.format(name=name, network=network, instances=instances, script=json.dumps(script)))
+        return str(path)
+
+    def run(self, path, *words, **environment):
+        """Starts `jobc run` in the foreground and returns meanwhile."""
+        # A user's own control groups are not to be had on every machine; what is judged here is what stays behind.
+        if self.account:
+            words = (*words, "--allow-unenforced")
+        return subprocess.Popen(self.words("run", *words, path), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                text=True, errors="replace", env=self.environment(**environment))
+
+    def record(self, name, **environment):
+        answer = self.call("inspect", "--format", "json", name, **environment)
+        return json.loads(answer.stdout) if answer.returncode == 0 else None
+
+    def until(self, name, done, seconds=SECONDS):
+        """The record once `done` says yes to it."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            record = self.record(name)
+            if record and done(record):
+                return record
+            time.sleep(0.05)
+        raise TimeoutError(f"{name}: {record and record['state']}: {record}")
+
+    def running(self, name):
+        return self.until(name, lambda record: all(task["state"] in ("running", "ready") for task in record["tasks"]))
+
+
+def copied(folder):
+    """A copy of this tree's program where every user may run it."""
+    copy = folder / "jobc"
+    shutil.copy2(binary(), copy)
+    copy.chmod(0o755)
+    return copy
+
+
+def counted(jobs):
+    """What is there: everything that a job may leave, in this judge's namespaces."""
+    pids = [int(entry) for entry in os.listdir("/proc") if entry.isdigit()]
+    namespaces, processes = set(), []
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            processes.append(Path(f"/proc/{pid}/comm").read_text().strip() + (" (zombie)" if zombie(pid) else ""))
+            namespaces |= {os.readlink(f"/proc/{pid}/ns/{name}") for name in os.listdir(f"/proc/{pid}/ns")}
+    groups = [path for path, _, _ in os.walk("/sys/fs/cgroup") if "/jobc/judged-" in path]
+    links = subprocess.run(["ip", "-o", "link"], capture_output=True, text=True, check=False).stdout
+    places = [Path("/run/jobc/jobs"), jobs.home / "jobc/jobs", Path("/run/lock/jobc"), Path("/dev/shm"), Path("/tmp")]
+    return {
+        "processes": sorted(processes),
+        "mounts": sorted(line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()),
+        "namespaces": sorted(namespaces),
+        "control groups": sorted(groups),
+        "interfaces": sorted(line.split()[1] for line in links.splitlines()),
+        "files": sorted(str(path) for place in places if place.is_dir() for path in left(place)),
+    }
+
+
+def left(place):
+    """What stands in a folder, but for lock files that nobody holds: those stay for the next one who locks them."""
+    for path in place.rglob("*"):
+        if not path.is_dir() and path.is_relative_to("/run/lock") and path.stat().st_size == 0:
+            continue
+        if path.is_dir() and (path == Path("/run/lock/jobc") or path.parent == Path("/run/lock/jobc")):
+            continue
+        if "jobc-judge-" in str(path):
+            continue
+        yield path
+
+
+def settled(jobs, before, seconds=8):
+    """The differences, once there are none or the time is up."""
+    deadline = time.monotonic() + seconds
+    while True:
+        reap()
+        after = counted(jobs)
+        differences = [f"{what}: {listed(before[what], after[what])}" for what in before if before[what] != after[what]]
+        if not differences or time.monotonic() > deadline:
+            return differences
+        time.sleep(0.05)
+
+
+def kill(pid):
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+
+
+def gone(pids, run, seconds=5):
+    """Those of the processes that are still there after a while; `run` is a child that somebody else waits for."""
+    deadline = time.monotonic() + seconds
+    while True:
+        reap_others(run.pid)
+        still = [pid for pid in pids if Path(f"/proc/{pid}").exists() and not zombie(pid)]
+        if not still or time.monotonic() > deadline:
+            return still
+        time.sleep(0.02)
+
+
+def supervisor_killed(jobs, network):
+    """SIGKILL to the supervisor: its tasks end at once, and the next command finds the job lost."""
+    name = f"judged-supervisor-{network}"
+    run = jobs.run(jobs.job(name, network=network))
+    record = jobs.running(name)
+    kill(record["supervisor"]["pid"])
+    still = gone([task["process"]["pid"] for task in record["tasks"]], run)
+    if still:
+        yield f"tasks {still} live on"
+    out, _ = run.communicate(timeout=SECONDS)
+    if run.returncode != 125:
+        yield f"`jobc run` exits with {run.returncode}, not 125: {out}"
+    if "lost" not in out:
+        yield f"`jobc run` does not say what happened: {out}"
+    found = jobs.record(name)
+    if not found or found["state"] != "lost":
+        yield f"the record says {found and found['state']}"
+
+
+def client_killed(jobs):
+    """SIGKILL to the command in the foreground: the job is stopped."""
+    name = "judged-client"
+    run = jobs.run(jobs.job(name))
+    jobs.running(name)
+    run.kill()
+    run.communicate()
+    record = jobs.until(name, lambda record: record["ended"] is not None if "ended" in record else False)
+    if record["state"] != "stopped":
+        yield f"the job is {record['state']}: {record['end']}"
+
+
+def detached(jobs):
+    """With `-d` the command's end is not the job's."""
+    name = "judged-detached"
+    run = jobs.run(jobs.job(name), "-d")
+    out, _ = run.communicate(timeout=SECONDS)
+    if run.returncode:
+        yield f"`jobc run -d` exits with {run.returncode}: {out}"
+        return
+    record = jobs.running(name)
+    stopped = jobs.call("stop", name)
+    if stopped.returncode:
+        yield f"`jobc stop` exits with {stopped.returncode}: {stopped.stderr}"
+    jobs.until(name, lambda record: record["state"] == "stopped")
+    if gone([task["process"]["pid"] for task in record["tasks"]], run):
+        yield "tasks live on"
+
+
+def first_process_killed(jobs):
+    """SIGKILL to a task's first process: the task has failed, and with it the job, which says so."""
+    name = "judged-first"
+    run = jobs.run(jobs.job(name))
+    record = jobs.running(name)
+    kill(record["tasks"][1]["process"]["pid"])
+    out, _ = run.communicate(timeout=SECONDS)
+    if run.returncode != 1:
+        yield f"`jobc run` exits with {run.returncode}, not 1: {out}"
+    if "first-1" not in out or "137" not in out:
+        yield f"the end is not explained: {out}"
+
+
+def full_disk(jobs, folder):
+    """Records on a disk that is full before the job has ended: the job goes on, and what is lost is said."""
+    name = "judged-full"
+    small = folder / "small"
+    small.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=600k,mode=1777", "small", str(small)], check=True)
+    try:
+        run = jobs.run(jobs.job(name, FLOOD), XDG_STATE_HOME=str(small))
+        out, _ = run.communicate(timeout=60)
+        if run.returncode != 0:
+            yield f"the job exits with {run.returncode}: {out[-2000:]}"
+        record = jobs.record(name, XDG_STATE_HOME=str(small))
+        if not record or not any("lost" in note for note in record.get("notes", [])):
+            yield f"nobody says that lines were lost: {record and record.get('notes')}"
+    finally:
+        subprocess.run(["umount", str(small)], check=True)
+        small.rmdir()
+
+
+def unwritable(jobs, folder):
+    """A folder for records that cannot be written: refused before anything starts."""
+    closed = folder / "closed"
+    closed.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "ro", "closed", str(closed)], check=True)
+    try:
+        run = jobs.run(jobs.job("judged-unwritable", "true"), XDG_STATE_HOME=str(closed))
+        out, _ = run.communicate(timeout=SECONDS)
+        if run.returncode != 125 or "EROFS" not in out:
+            yield f"`jobc run` exits with {run.returncode}: {out}"
+    finally:
+        subprocess.run(["umount", str(closed)], check=True)
+        closed.rmdir()
+
+
+def clock_jumps(jobs):
+    """The wall clock is set back and forth under a job with a time limit: nothing ends early, nothing hangs."""
+    name = "judged-clock"
+    path = jobs.folder / f"{name}.yaml"
+    path.write_text(JOB.format(name=name, network="host", instances=1, script='"sleep 2"') + "timeout: 60s\n")
+    run = jobs.run(str(path))
+    jobs.running(name)
+    now = time.time()
+    for jump in (86_400, -86_400):
+        time.clock_settime(time.CLOCK_REALTIME, now + jump)
+        time.sleep(0.2)
+    time.clock_settime(time.CLOCK_REALTIME, now + 0.4)
+    out, _ = run.communicate(timeout=SECONDS)
+    if run.returncode:
+        yield f"the job exits with {run.returncode}: {out}"
+
+
+def random_kills(jobs, times):
+    """At a random moment of a job's life the supervisor, the client or any process of a task is killed."""
+    chance = random.Random(11)
+    for number in range(times):
+        name = f"judged-random-{number % 7}"
+        path = jobs.job(name, chance.choice([STAYS, "sleep 0.1", "true; sleep 0.05; false"]), chance.choice(["host", "job", "none"]))
+        run = jobs.run(path, *chance.choice([(), ("-d",)]))
+        time.sleep(chance.random() * 0.5)
+        victims = {"client": [run.pid], "supervisor": named("supervise"), "process": children_of(named("supervise"))}
+        for victim in [chance.choice(list(victims)), "supervisor"][: chance.randint(1, 2)]:
+            if victims[victim]:
+                kill(chance.choice(victims[victim]))
+        # Whatever still goes is killed, also what had not begun when it was asked first; the next command finds what was lost.
+        deadline = time.monotonic() + SECONDS
+        while (run.poll() is None or named("supervise")) and time.monotonic() < deadline:
+            jobs.call("kill", name)
+            reap_others(run.pid)
+            time.sleep(0.05)
+        if run.poll() is None:
+            yield f"run {number} hangs: {jobs.record(name)}"
+            run.kill()
+        run.communicate()
+        if named("supervise"):
+            yield f"run {number}: the supervisor does not end"
+            for pid in named("supervise"):
+                kill(pid)
+        answer = jobs.call("ps", "--all")
+        if answer.returncode:
+            yield f"run {number}: `jobc ps` exits with {answer.returncode}: {answer.stderr}"
+        answer = jobs.call("rm", "--force", name)
+        if answer.returncode and "no job" not in answer.stderr:
+            yield f"run {number}: `jobc rm` exits with {answer.returncode}: {answer.stderr}"
+
+
+def reap_others(but):
+    """Takes orphans' exit codes in, as the first process of a namespace must, and leaves one child's to who waits for it."""
+    for pid in children_of([os.getpid()]):
+        if pid != but and zombie(pid):
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, os.WNOHANG)
+
+
+def named(word):
+    """The processes that have a word as their first argument."""
+    found = []
+    for entry in os.listdir("/proc"):
+        with contextlib.suppress(OSError):
+            if entry.isdigit() and Path(f"/proc/{entry}/cmdline").read_bytes().split(b"\0")[1:2] == [word.encode()]:
+                found.append(int(entry))
+    return found
+
+
+def children_of(parents):
+    found = []
+    for entry in os.listdir("/proc"):
+        with contextlib.suppress(OSError):
+            if entry.isdigit() and int(Path(f"/proc/{entry}/stat").read_text().rpartition(")")[2].split()[1]) in parents:
+                found.append(int(entry))
+    return found
+
+
+def main():
+    judge = Judge("faults", __doc__.split("\n", maxsplit=1)[0])
+    judge.parser.add_argument("--user", choices=("root", "range", "single"), default="root")
+    judge.parser.add_argument("--kills", type=int, default=20, metavar="N")
+    judge.parser.add_argument("--clock", action="store_true", help="set the machine's clock: for machines of one's own")
+    options = judge.parse()
+    if os.geteuid() != 0:
+        judge.skip("root makes the namespaces in which it is counted")
+    if os.getpid() != 1:
+        alone = ["unshare", "--pid", "--mount", "--net", "--fork", "--kill-child", "--mount-proc", "--propagation", "private"]
+        os.execvp(alone[0], [*alone, sys.executable, __file__, *sys.argv[1:]])
+    for place in ("/tmp", "/run", "/dev/shm"):
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=1777" if place != "/run" else "mode=755", "faults", place], check=True)
+    Path("/run/lock").mkdir(mode=0o1777)
+    os.chmod("/run/lock", 0o1777)
+    subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+    account = {"root": None, "range": user.with_range, "single": user.without_range}[options.user]
+    account = account() if account else None
+    with scratch() as folder:
+        jobs = Jobs(copied(folder), folder, account)
+        # What one run leaves on purpose (folders, empty lock files) is there before anything is counted.
+        jobs.run(jobs.job("judged-warm", "true")).communicate(timeout=SECONDS)
+        jobs.call("rm", "--force", "judged-warm")
+        before = counted(jobs)
+        cases = [
+            ("the supervisor is killed", lambda: supervisor_killed(jobs, "host")),
+            ("the supervisor is killed, network of the job's own", lambda: supervisor_killed(jobs, "job")),
+            ("the client is killed", lambda: client_killed(jobs)),
+            ("the client leaves", lambda: detached(jobs)),
+            ("a task's first process is killed", lambda: first_process_killed(jobs)),
+            ("a full disk", lambda: full_disk(jobs, folder)),
+            ("a folder that cannot be written", lambda: unwritable(jobs, folder)),
+            ("random kills", lambda: random_kills(jobs, options.kills)),
+        ]
+        if options.clock:
+            cases.append(("the clock jumps", lambda: clock_jumps(jobs)))
+        for name, attempt in cases:
+            if judge.wants(name):
+                try:
+                    problems = list(attempt())
+                except (TimeoutError, subprocess.TimeoutExpired) as late:
+                    problems = [f"hangs: {late}"]
+                for word in jobs.call("ps", "--all", "--format", "json").stdout.splitlines():
+                    with contextlib.suppress(ValueError, KeyError, TypeError):
+                        jobs.call("rm", "--force", json.loads(word)["id"])
+                judge.judge(name, problems[:10] + settled(jobs, before))
+    judge.end()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,224 @@
+#!/usr/bin/env python3
+"""Judges the limits of a job's tasks: what the job file asks for is read back inside the container and from the kernel's files.
+
+As root everything must be enforced. As a user (`--user`) it must be where the user was given control groups; `--delegated` gives
+some to the user first, which changes the machine: for the kernels of tests/vm. Elsewhere a user's job is refused, and runs
+with `--allow-unenforced`, which the record tells.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "runtime"))
+
+import user  # noqa: E402
+from judge import Judge, scratch  # noqa: E402
+from runtime import binary  # noqa: E402
+
+SECONDS = 60
+TREE = Path("/sys/fs/cgroup")
+
+LIMITS = """\
+version: 1
+name: judged-limits
+image: host
+network: none
+roles:
+  main:
+    shell: sh
+    resources: {cpu: 0.5, memory: 96MiB, shm: 24MiB, pids: 60, ulimits: {nofile: 333}}
+    run: |
+      echo "nofile $(ulimit -n)"
+      echo "shm $(df -B1 /dev/shm | tail -1 | while read name size rest; do echo $size; done)"
+      for file in memory.max pids.max cpu.max memory/memory.limit_in_bytes pids/pids.max cpu/cpu.cfs_quota_us cpu/cpu.cfs_period_us; do
+        [ -r /sys/fs/cgroup/$file ] && echo "$file $(cat /sys/fs/cgroup/$file)"
+      done
+      sleep 600
+"""
+
+HUNGRY = """\
+version: 1
+name: judged-hungry
+image: host
+network: none
+roles:
+  main:
+    shell: sh
+    resources: {memory: 48MiB}
+    run: |
+      # Every round doubles what the shell holds.
+      x=0123456789abcdef; while :; do x=$x$x; done
+"""
+
+FORKING = """\
+version: 1
+name: judged-forking
+image: host
+network: none
+roles:
+  main:
+    shell: sh
+    resources: {pids: 20}
+    run: |
+      i=0; while [ $i -lt 40 ]; do sleep 5 & i=$((i+1)); done; wait
+"""
+
+# What a job asks for, and where each arrangement of control groups shows it, in the container and on the machine.
+V2 = {"memory.max": str(96 << 20), "pids.max": "60", "cpu.max": "50000 100000"}
+V1 = {"memory/memory.limit_in_bytes": str(96 << 20), "pids/pids.max": "60", "cpu/cpu.cfs_quota_us": "50000"}
+
+
+class Jobs:
+    """The command line of this tree, as root or a user."""
+
+    def __init__(self, folder, account, group):
+        self.folder, self.account, self.group = folder, account, group
+        self.home = folder / "home"
+        self.home.mkdir(mode=0o700)
+        if account:
+            os.chown(self.home, account.uid, account.gid)
+
+    def words(self, *words):
+        """In the group that the user was given, as the user."""
+        enter = ["sh", "-c", f'echo $$ >{self.group}/processes/cgroup.procs && exec "$@"', "sh"] if self.group else []
+        return [*enter, *(self.account.prefix() if self.account else []), str(binary()), *words]
+
+    def call(self, *words):
+        environment = {"PATH": os.environ["PATH"], "HOME": str(self.home), "JOBC_COLOR": "never", "XDG_RUNTIME_DIR": str(self.home)}
+        try:
+            return subprocess.run(self.words(*words), stdin=subprocess.DEVNULL, capture_output=True, text=True, env=environment,
+                                  timeout=SECONDS, check=False)
+        except subprocess.TimeoutExpired as late:
+            return subprocess.CompletedProcess(late.cmd, 124, "", f"no end within {SECONDS} s")
+
+    def job(self, text):
+        path = self.folder / "job.yaml"
+        path.write_text(text)
+        return str(path)
+
+    def record(self, name):
+        answer = self.call("inspect", "--format", "json", name)
+        return json.loads(answer.stdout) if answer.returncode == 0 else None
+
+
+def given(account):
+    """A control group for a user, as systemd gives one: its folder and the files by which it is divided belong to the user."""
+    wanted = [name for name in ("cpu", "memory", "pids", "io") if name in (TREE / "cgroup.controllers").read_text().split()]
+    switch = " ".join(f"+{name}" for name in wanted)
+    (TREE / "cgroup.subtree_control").write_text(switch)
+    group = TREE / "judged-user"
+    for folder in (group, group / "processes"):
+        folder.mkdir()
+        for path in (folder, *(folder / name for name in ("cgroup.procs", "cgroup.subtree_control", "cgroup.threads"))):
+            os.chown(path, account.uid, account.gid)
+    (group / "cgroup.subtree_control").write_text(switch)
+    return group
+
+
+def read_back(jobs, allowed):
+    """The limits as the container's files and the machine's say them."""
+    started = jobs.call("run", "-d", *(["--allow-unenforced"] if allowed else []), jobs.job(LIMITS))
+    if started.returncode:
+        yield f"`jobc run -d` exits with {started.returncode}: {started.stderr}"
+        return
+    try:
+        yield from compared(jobs, allowed)
+    finally:
+        jobs.call("kill", "judged-limits")
+        jobs.call("rm", "--force", "judged-limits")
+
+
+def compared(jobs, allowed):
+    deadline, shown = time.monotonic() + SECONDS, {}
+    while time.monotonic() < deadline and "shm" not in shown:
+        lines = jobs.call("logs", "judged-limits").stdout.splitlines()
+        shown = dict(line.split("| ")[-1].split(" ", 1) for line in lines if " " in line)
+        time.sleep(0.2)
+    time.sleep(0.5)
+    lines = jobs.call("logs", "judged-limits").stdout.splitlines()
+    shown = dict(line.split("| ")[-1].split(" ", 1) for line in lines if " " in line)
+    expected = {"nofile": "333", "shm": str(24 << 20)}
+    if not allowed:
+        expected |= V1 if (TREE / "memory").is_dir() else V2
+    for name, value in expected.items():
+        if shown.get(name, "").strip() != value:
+            yield f"inside, {name} is {shown.get(name)!r}, not {value!r}"
+    record = jobs.record("judged-limits")
+    if record is None or not record["tasks"][0].get("container"):
+        yield f"no record: {record}"
+        return
+    if allowed:
+        if not any("memory" in note for note in record.get("notes", [])):
+            yield f"nobody says that the memory limit is not enforced: {record.get('notes')}"
+        return
+    groups = groups_of(record["tasks"][0]["process"]["pid"])
+    for name, value in (V1 if (TREE / "memory").is_dir() else V2).items():
+        controller, _, file = name.rpartition("/")
+        folder = groups.get(controller)
+        found = (folder / file).read_text().strip() if folder else None
+        if found != value:
+            yield f"outside, {name} is {found!r}, not {value!r}"
+
+
+def groups_of(pid):
+    """The groups of a process: by the controllers of version 1, under the empty name for version 2."""
+    found = {}
+    for line in Path(f"/proc/{pid}/cgroup").read_text().splitlines():
+        _, controllers, path = line.split(":", 2)
+        for controller in controllers.split(","):
+            folder = TREE / controller if controller else TREE
+            found[controller] = folder / path.lstrip("/")
+    return found
+
+
+def hungry(jobs):
+    """More memory than the limit: the kernel ends the task, and the end says why."""
+    ended = jobs.call("run", jobs.job(HUNGRY))
+    if ended.returncode != 1 or "memory limit 48 MiB reached" not in ended.stdout + ended.stderr:
+        yield f"exit code {ended.returncode}: {(ended.stdout + ended.stderr)[-1500:]}"
+    jobs.call("rm", "--force", "judged-hungry")
+
+
+def forking(jobs):
+    """More processes than the limit: fork fails."""
+    ended = jobs.call("run", jobs.job(FORKING))
+    if ended.returncode != 1 or "fork" not in (ended.stdout + ended.stderr).lower():
+        yield f"exit code {ended.returncode}: {(ended.stdout + ended.stderr)[-1500:]}"
+    jobs.call("rm", "--force", "judged-forking")
+
+
+def refused(jobs):
+    """Without control groups of their own, a user's limits are refused before anything runs, with what to do."""
+    ended = jobs.call("run", jobs.job(LIMITS))
+    if ended.returncode == 0 or "--allow-unenforced" not in ended.stderr + ended.stdout:
+        yield f"exit code {ended.returncode}: {(ended.stdout + ended.stderr)[-1500:]}"
+    jobs.call("rm", "--force", "judged-limits")
+
+
+def main():
+    judge = Judge("limits", __doc__.split("\n", maxsplit=1)[0])
+    judge.parser.add_argument("--user", choices=("root", "range", "single"), default="root")
+    judge.parser.add_argument("--delegated", action="store_true", help="give the user control groups first")
+    options = judge.parse()
+    if os.geteuid() != 0:
+        judge.skip("root becomes the users")
+    account = {"root": None, "range": user.with_range, "single": user.without_range}[options.user]
+    account = account() if account else None
+    group = given(account) if options.delegated else None
+    with scratch() as folder:
+        jobs = Jobs(folder, account, group)
+        enforced = account is None or group is not None
+        cases = [("read back", lambda: read_back(jobs, not enforced))]
+        cases += [("memory", lambda: hungry(jobs)), ("processes", lambda: forking(jobs))] if enforced else [("refused", lambda: refused(jobs))]
+        for name, attempt in cases:
+            if judge.wants(name):
+                judge.judge(name, list(attempt()))
+    judge.end()
+
+
+if __name__ == "__main__":
+    main()
