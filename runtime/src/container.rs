@@ -35,6 +35,8 @@ pub struct Options {
     pub allow_unenforced: bool,
     /// Make no control group at all; then every limit of config.json is one that cannot be enforced.
     pub without_cgroup: bool,
+    /// Make no group of version 1 only to count what is read from disks and written to them: nobody will ask.
+    pub io_uncounted: bool,
     /// The first process reads one byte here before it executes the program; the end of the file means: end.
     ///
     /// `spawn` does not wait for it.
