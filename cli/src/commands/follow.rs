@@ -15,7 +15,6 @@ use jobc_runtime::job::{Folder, TaskId, event};
 use jobc_runtime::logs::{Choice, Reader, Watch};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::table::visible;
 use output::Outputs;
 use printer::{Look, Printer};
 
