@@ -60,9 +60,17 @@ editors *arguments:
 vsix:
     cd editors/vscode && npm ci --ignore-scripts --no-audit --no-fund && npm run package
 
+# Jobs as people run them, in a pipe and on a terminal, and what is left when something dies: `just jobs -c terminal`
+jobs *arguments:
+    tests/jobs/run {{ arguments }}
+
 # Time and memory of whole runs, and how they grow with the job
 bench *arguments:
     tests/bench/run {{ arguments }}
+
+# How long an edit of a job of 2,000 lines takes in the language server: `just bench-edit --limit 20`
+bench-edit *arguments:
+    cargo bench --locked --package jobc-lsp --bench edit -- {{ arguments }}
 
 # A container from start to end beside a floor, bubblewrap, crun and runc; as root
 bench-start *arguments:

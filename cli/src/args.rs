@@ -72,6 +72,12 @@ pub(crate) enum Command {
     Import(ImportArgs),
     /// Write a starter job
     Init(InitArgs),
+    /// Speak the Language Server Protocol on standard input and output, for editors
+    Lsp {
+        /// What editors often add; standard input and output are the only way there is
+        #[arg(long, hide = true)]
+        stdio: bool,
+    },
     /// Show what this machine can do for containers, and how to get what is missing
     #[cfg(target_os = "linux")]
     Doctor {

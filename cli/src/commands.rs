@@ -21,12 +21,15 @@ pub(crate) mod inspect;
 pub(crate) mod jobs;
 #[cfg(target_os = "linux")]
 pub(crate) mod logs;
+pub(crate) mod lsp;
 pub(crate) mod man;
 #[cfg(target_os = "linux")]
 pub(crate) mod oci;
 pub(crate) mod plan;
 #[cfg(target_os = "linux")]
 pub(crate) mod ps;
+#[cfg(target_os = "linux")]
+pub(crate) mod report;
 #[cfg(target_os = "linux")]
 pub(crate) mod rm;
 #[cfg(target_os = "linux")]

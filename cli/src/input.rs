@@ -5,6 +5,7 @@ use std::io::Read as _;
 use camino::{Utf8Path, Utf8PathBuf};
 use jobc_compiler::adjust::Adjustments;
 use jobc_compiler::compile::Request;
+use jobc_compiler::files;
 use jobc_compiler::source::{Source, SourceId, Sources};
 
 use crate::args::JobArgs;
@@ -30,7 +31,6 @@ pub(crate) struct Unusable(pub String);
 pub(crate) const JOB_NAMES: [&str; 3] = ["job.yaml", "job.yml", "job.json"];
 /// What standard input is called in findings.
 const STDIN: &str = "<stdin>";
-const TARGET_NAMES: [&str; 2] = ["targets.yaml", "targets.yml"];
 
 impl Input {
     /// Reads what the arguments name.
@@ -158,17 +158,10 @@ pub(crate) fn absolute(path: &Utf8Path) -> Result<Utf8PathBuf, Unusable> {
 
 /// `targets.yaml` beside the job file, or in a parent folder up to the root of the repository.
 pub(crate) fn find_targets(folder: &Utf8Path) -> Option<Utf8PathBuf> {
-    let inside_repository = folder.ancestors().any(|f| f.join(".git").exists());
-    for folder in folder.ancestors() {
-        if let Some(found) = TARGET_NAMES.iter().map(|name| folder.join(name)).find(|path| path.is_file()) {
-            return Some(found);
-        }
-        // Outside a repository only the job file's own folder counts: a stray file in /home decides nothing.
-        if !inside_repository || folder.join(".git").exists() {
-            return None;
-        }
-    }
-    None
+    files::find_targets(
+        folder,
+        |path| if path.file_name() == Some(".git") { path.exists() } else { path.is_file() },
+    )
 }
 
 /// A path as a person here would write it: relative to this folder where it lies in it.

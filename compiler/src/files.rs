@@ -17,6 +17,26 @@ pub trait Files {
     fn exists(&self, path: &Utf8Path) -> bool;
 }
 
+/// The names of a targets file.
+const TARGET_NAMES: [&str; 2] = ["targets.yaml", "targets.yml"];
+
+/// `targets.yaml` beside a job file, or in a parent folder up to the root of the repository.
+///
+/// `folder` is absolute; `exists` says whether something is at a path. Outside a repository only the job file's own folder
+/// counts: a stray file in /home decides nothing.
+pub fn find_targets(folder: &Utf8Path, exists: impl Fn(&Utf8Path) -> bool) -> Option<Utf8PathBuf> {
+    let inside_repository = folder.ancestors().any(|folder| exists(&folder.join(".git")));
+    for folder in folder.ancestors() {
+        if let Some(found) = TARGET_NAMES.iter().map(|name| folder.join(name)).find(|path| exists(path)) {
+            return Some(found);
+        }
+        if !inside_repository || exists(&folder.join(".git")) {
+            return None;
+        }
+    }
+    None
+}
+
 /// Files that are only in memory, for tests.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryFiles(pub BTreeMap<Utf8PathBuf, Vec<u8>>);

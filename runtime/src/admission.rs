@@ -63,6 +63,11 @@ impl Admission {
         Ok(Self { ledger, entry })
     }
 
+    /// What the job takes.
+    pub fn claim(&self) -> &Claim {
+        &self.entry.claim
+    }
+
     /// Asks for the job's share; with `queue` it waits behind those who asked before, and asks again later.
     ///
     /// # Errors
@@ -74,7 +79,11 @@ impl Admission {
         }
         let Self { ledger, entry } = self;
         ledger.settle(entry, |entry, others| {
-            let before = |other: &&Entry| other.standing == Standing::Admitted || other.is_before(entry);
+            let before = |other: &&Entry| match other.standing {
+                Standing::Admitted => true,
+                Standing::Waiting => other.is_before(entry),
+                Standing::Entered => false,
+            };
             let others: Vec<&Entry> = others.iter().filter(before).collect();
             let Some(short) = shortage(&entry.claim, capacity, &others) else {
                 return (Standing::Admitted, Ok(Answer::Admitted));

@@ -13,6 +13,7 @@
 
 mod address;
 mod files;
+mod held;
 mod holder;
 mod namespace;
 mod nat;
@@ -20,33 +21,29 @@ mod netlink;
 mod order;
 mod ports;
 mod publish;
+mod socket;
 mod uplink;
 mod wire;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
-use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use jobc_schema::job::Network as Wanted;
 use jobc_schema::plan::{JobPlan, ProbePlan};
 use oci_spec::runtime::{LinuxNamespace, LinuxNamespaceType, Spec};
-use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
 use crate::error::{Error, Kind, Result};
-use crate::id_map::IdMaps;
 use crate::job::submission::{Publish, Submission};
 use crate::job::{Folder, TaskId};
 
 use address::Addresses;
 use files::Files;
+use held::Held;
 pub use holder::main as hold;
-use order::{Made, Order, Said, Users, WantSocket, receive, send};
+use order::Made;
 use publish::Forward;
 
 /// The word that makes this program the process that holds a job's network: `jobc hold-network`, see [`hold`].
@@ -63,17 +60,6 @@ pub struct Network {
     files: Option<Files>,
     notes: Vec<String>,
     published: Vec<Publish>,
-}
-
-/// The process that holds what was made.
-#[derive(Debug)]
-struct Held {
-    process: Child,
-    socket: Mutex<OwnedFd>,
-    /// The tasks' network namespaces: descriptors of the process.
-    namespaces: Vec<i32>,
-    /// Whether it is all in a user namespace.
-    users: bool,
 }
 
 impl Network {
@@ -163,24 +149,24 @@ impl Network {
         (task < self.tasks.len()).then_some(IpAddr::V4(address))
     }
 
-    /// Changes a task's config.json so that its container is on the network.
+    /// Changes a task's config.json so that its container is on the network, and says whether there was anything to change.
+    ///
+    /// Each attempt of a task gets a network namespace that none had before, with the same address.
     ///
     /// As a normal user this is done to a configuration that [`crate::rootless::adapt`] has changed already: the user namespace
     /// that it adds becomes the one that the network belongs to, with the same ids.
-    pub fn attach(&self, task: usize, spec: &mut Spec) -> Result<()> {
-        let Some(held) = &self.held else { return Ok(()) };
-        let (Some(id), Some(namespace)) = (self.tasks.get(task), held.namespaces.get(task)) else {
-            return Err(no_such_task(task));
-        };
-        let process = PathBuf::from(format!("/proc/{}", held.process.id()));
-        join(spec, LinuxNamespaceType::Network, process.join(format!("fd/{namespace}")))?;
+    pub fn attach(&self, task: usize, spec: &mut Spec) -> Result<bool> {
+        let Some(held) = &self.held else { return Ok(false) };
+        let id = self.tasks.get(task).ok_or_else(|| no_such_task(task))?;
+        let namespace = held.namespace(task)?;
+        join(spec, LinuxNamespaceType::Network, held.place().join(format!("fd/{namespace}")))?;
         if held.users {
-            join(spec, LinuxNamespaceType::User, process.join("ns/user"))?;
+            join(spec, LinuxNamespaceType::User, held.place().join("ns/user"))?;
         }
         if let Some(files) = &self.files {
             files.bind(id, spec);
         }
-        Ok(())
+        Ok(true)
     }
 
     /// What a person should know of the network, a line each: what it lacks, and where ports are published.
@@ -200,7 +186,7 @@ impl Network {
         if task >= self.tasks.len() {
             return Err(no_such_task(task));
         }
-        self.held.as_ref().map_or_else(socket, |held| held.socket(task))
+        self.held.as_ref().map_or_else(socket::socket, |held| held.socket(task))
     }
 
     /// Connects to a port of a task, within some time; the stream blocks.
@@ -208,7 +194,7 @@ impl Network {
         let address = self.address(task).ok_or_else(|| no_such_task(task))?;
         let place = SocketAddr::new(address, port);
         let socket = self.socket(task)?;
-        let connected = connect(&socket, &place, within).and_then(|()| {
+        let connected = socket::connect(&socket, &place, within).and_then(|()| {
             let flags = rustix::fs::fcntl_getfl(&socket)? - rustix::fs::OFlags::NONBLOCK;
             rustix::fs::fcntl_setfl(&socket, flags)
         });
@@ -217,100 +203,6 @@ impl Network {
         })?;
         Ok(TcpStream::from(socket))
     }
-}
-
-impl Held {
-    /// Starts the process and waits until it has made everything.
-    fn start(
-        addresses: Option<Addresses>,
-        tasks: usize,
-        forwards: &[Forward],
-        place: PathBuf,
-    ) -> Result<(Self, Made)> {
-        let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
-        let maps = (!uid.is_root()).then(|| IdMaps::rootless(uid.as_raw(), gid.as_raw())).transpose()?;
-        let users = maps.as_ref().map(|maps| Users { groups_denied: maps.groups_denied() });
-        let order = Order { tasks, addresses, place, users, forwards: forwards.to_vec() };
-        let (ours, theirs) = order::pair()?;
-        let process = own_program("")
-            .stdin(theirs)
-            .stdout(Stdio::null())
-            .spawn()
-            .map_err(|error| Error::machine("start this program again", errno(&error)))?;
-        let mut held =
-            Self { process, socket: Mutex::new(ours), namespaces: Vec::new(), users: maps.is_some() };
-        let made = held.converse(&order, maps.as_ref())?;
-        held.namespaces.clone_from(&made.namespaces);
-        Ok((held, made))
-    }
-
-    fn converse(&mut self, order: &Order, maps: Option<&IdMaps>) -> Result<Made> {
-        let pid = self.process.id();
-        let socket = self.socket.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let talk = |errno| Error::machine("talk to the process that holds the job's network", errno);
-        send(&*socket, order, None).map_err(talk)?;
-        loop {
-            match receive(&*socket).map_err(talk)? {
-                Some((Said::MapIds {}, _)) => {
-                    let maps = maps.ok_or_else(gone)?;
-                    maps.write(pid)?;
-                    send(&*socket, &(), None).map_err(talk)?;
-                }
-                Some((Said::Made(made), _)) => return Ok(made),
-                Some((Said::Failed { message, help }, _)) => {
-                    let error = Error::new(Kind::Machine, message);
-                    return Err(Error { help, ..error });
-                }
-                Some((Said::Socket {}, _)) | None => return Err(gone()),
-            }
-        }
-    }
-
-    fn socket(&self, task: usize) -> Result<OwnedFd> {
-        let socket = self.socket.lock().unwrap_or_else(PoisonError::into_inner);
-        let talk = |errno| Error::machine("talk to the process that holds the job's network", errno);
-        send(&*socket, &WantSocket { task }, None).map_err(talk)?;
-        match receive(&*socket).map_err(talk)? {
-            Some((Said::Socket {}, Some(made))) => Ok(made),
-            Some((Said::Failed { message, help }, _)) => {
-                Err(Error { help, ..Error::new(Kind::Machine, message) })
-            }
-            _ => Err(gone()),
-        }
-    }
-}
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        // It ends by itself, after its way out, when there is nobody to talk to. Its namespaces go in the kernel's own time.
-        let socket = self.socket.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let _ = rustix::net::shutdown(&*socket, rustix::net::Shutdown::Both);
-        if !has_ended(&self.process, PATIENCE) {
-            let _ = self.process.kill();
-        }
-        let _ = self.process.wait();
-    }
-}
-
-/// This program again, as the process that holds a network; `word` tells it apart from its own children.
-fn own_program(word: &str) -> Command {
-    let mut command = Command::new("/proc/self/exe");
-    command.arg0("jobc").arg(COMMAND);
-    if !word.is_empty() {
-        command.arg(word);
-    }
-    command
-}
-
-/// How long the process may take to end its way out.
-const PATIENCE: Duration = Duration::from_secs(2);
-
-/// Waits until a child has ended, and leaves its end to be waited for.
-fn has_ended(process: &Child, within: Duration) -> bool {
-    let pid = i32::try_from(process.id()).ok().and_then(rustix::process::Pid::from_raw);
-    let pidfd =
-        pid.and_then(|pid| rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).ok());
-    pidfd.is_some_and(|pidfd| is_ready(&pidfd, PollFlags::IN, within).is_ok())
 }
 
 /// Names the namespace that a container joins, in place of a new one.
@@ -331,45 +223,10 @@ fn is_probed(plan: &JobPlan) -> bool {
     probes.into_iter().any(|ready| matches!(ready.probe, ProbePlan::Port(_) | ProbePlan::Http { .. }))
 }
 
-/// A socket of the namespace that this thread is in.
-fn socket() -> Result<OwnedFd> {
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    rustix::net::socket_with(AddressFamily::INET, SocketType::STREAM, flags, None)
-        .map_err(|errno| Error::machine("make a socket", errno))
-}
-
-fn connect(socket: &OwnedFd, place: &SocketAddr, within: Duration) -> std::result::Result<(), Errno> {
-    match rustix::net::connect(socket, place) {
-        Err(Errno::INPROGRESS | Errno::INTR) => {}
-        other => return other,
-    }
-    is_ready(socket, PollFlags::OUT, within)?;
-    rustix::net::sockopt::socket_error(socket)?
-}
-
-/// Waits until a descriptor is ready, and for so long at most.
-fn is_ready(fd: &OwnedFd, wanted: PollFlags, within: Duration) -> std::result::Result<(), Errno> {
-    let until = Instant::now() + within;
-    loop {
-        let left = until.saturating_duration_since(Instant::now());
-        let left = rustix::event::Timespec::try_from(left).map_err(|_| Errno::INVAL)?;
-        match rustix::event::poll(&mut [PollFd::new(fd, wanted)], Some(&left)) {
-            Ok(0) => return Err(Errno::TIMEDOUT),
-            Ok(_) => return Ok(()),
-            Err(Errno::INTR) => {}
-            Err(errno) => return Err(errno),
-        }
-    }
-}
-
 fn errno(error: &std::io::Error) -> Errno {
     Errno::from_io_error(error).unwrap_or(Errno::IO)
 }
 
 fn no_such_task(task: usize) -> Error {
     Error::new(Kind::State, format!("no task has the number {task}"))
-}
-
-fn gone() -> Error {
-    Error::new(Kind::Machine, "the process that holds the job's network has ended")
 }

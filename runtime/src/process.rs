@@ -296,9 +296,10 @@ impl Shared {
                 rustix::process::WaitOptions::empty(),
             );
             debug_assert!(status.is_ok());
-            match self.report.errno.load(Ordering::Acquire) {
-                0 => (self.report.pid.load(Ordering::Acquire), self.report.pidfd.load(Ordering::Acquire)),
-                errno => return Err(Errno::from_raw_os_error(errno)),
+            // Where there is a process an error is of its own steps, which it may have begun already.
+            match self.report.pid.load(Ordering::Acquire) {
+                0 => return Err(Errno::from_raw_os_error(self.report.errno.load(Ordering::Acquire))),
+                pid => (pid, self.report.pidfd.load(Ordering::Acquire)),
             }
         } else {
             // SAFETY: the stack is this box's own, and it stays until the process has left the memory.
@@ -428,3 +429,6 @@ fn explain_clone(launch: &Launch, errno: Errno) -> Error {
         _ => error,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -115,6 +115,6 @@ export async function until(what, get, seconds = 20) {
         if (Date.now() > end) {
             throw new Error(`after ${seconds} s: ${typeof what === "function" ? await what() : what}`);
         }
-        await new Promise((resolve) => setTimeout(resolve, 50));
+        await new Promise((resolve) => setTimeout(resolve, 10));
     }
 }

@@ -38,6 +38,8 @@ export class Client {
         const client = new Client();
         client.child = child;
         client.exit = new Promise((resolve) => child.once("exit", (code, signal) => resolve(code ?? signal)));
+        // A server that has ended is told of below.
+        child.stdin.on("error", () => undefined);
         child.stderr.on("data", (chunk) => (client.log += chunk));
         const connection = rpc.createMessageConnection(new rpc.StreamMessageReader(child.stdout), new rpc.StreamMessageWriter(child.stdin));
         client.connection = connection;
@@ -52,13 +54,17 @@ export class Client {
         connection.onRequest("workspace/configuration", ({ items }) => items.map(() => null));
         connection.listen();
         const rootUri = root ? pathToFileURL(root).href : null;
-        client.server = await connection.sendRequest("initialize", {
+        const ended = client.exit.then((code) => Promise.reject(new Error(`the server ends with ${code} before it answers: ${client.log}`)));
+        const greeting = connection.sendRequest("initialize", {
             processId: process.pid,
             rootUri,
             workspaceFolders: rootUri && [{ uri: rootUri, name: "root" }],
             capabilities: CAPABILITIES,
             initializationOptions: options,
         });
+        // Whichever comes second is not waited for; a pipe that breaks is not the reason, the end is.
+        ended.catch(() => undefined);
+        client.server = await Promise.race([greeting.catch(() => ended), ended]);
         await connection.sendNotification("initialized", {});
         return client;
     }
@@ -75,6 +81,7 @@ export class Client {
     async open(path, text, languageId = path.endsWith(".json") ? "json" : "yaml") {
         const uri = pathToFileURL(path).href;
         this.diagnostics.delete(uri);
+        this.versions.delete(uri);
         await this.tell("textDocument/didOpen", { textDocument: { uri, languageId, version: 1, text } });
         return uri;
     }

@@ -7,7 +7,7 @@ import { parseArgs } from "node:util";
 
 import { Check, JOBC, REPOSITORY, scratch, shown } from "./check.mjs";
 import { Editor } from "./vscode/editor.mjs";
-import { SCENES } from "./vscode/scenes.mjs";
+import { ON_DEMAND, SCENES } from "./vscode/scenes.mjs";
 import { installed, startCodeServer } from "./vscode/server.mjs";
 
 const { positionals: chosen } = parseArgs({ allowPositionals: true });
@@ -27,10 +27,9 @@ if (!existsSync(vsix)) {
 const place = scratch("vscode");
 const browser = await playwright.chromium.launch({ executablePath: chromium, args: ["--no-sandbox", "--disable-gpu"] });
 try {
-    for (const [name, { files, extensions, settings = {}, play }] of Object.entries(SCENES)) {
-        if (chosen.length === 0 || chosen.includes(name)) {
-            await playScene(name, files, extensions === undefined ? [] : [extensions()], settings, play);
-        }
+    const scenes = chosen.length === 0 ? SCENES : { ...SCENES, ...ON_DEMAND };
+    for (const name of chosen.length === 0 ? Object.keys(SCENES) : chosen) {
+        await playScene(name, scenes[name] ?? check.skip(`there is no scene \`${name}\``));
     }
 } finally {
     await browser.close();
@@ -38,21 +37,22 @@ try {
 check.note(`pictures in ${shown(place)}`);
 check.end();
 
-async function playScene(name, files, extensions, settings, play) {
+async function playScene(name, { files, extensions = () => [], settings, play }) {
     const home = join(place, name);
     const folder = join(home, "work");
     mkdirSync(folder, { recursive: true });
     files(folder);
     const start = Date.now();
-    const server = await startCodeServer({ place: home, folder, extensions: [vsix, ...extensions], settings: { "jobc.path": jobc, ...settings } });
-    const editor = await Editor.open(browser, server.address, folder, place);
+    const server = await startCodeServer({ place: home, folder, extensions: [vsix, ...extensions()], settings: { "jobc.path": jobc, ...settings } });
+    let editor;
     try {
+        editor = await Editor.open(browser, server.address, folder, place);
         await play(editor, check, folder);
     } catch (error) {
         check.expect(false, `${name}: ${error.message}`);
-        await editor.picture(`${name}-failed`);
+        await editor?.picture(`${name}-failed`);
     } finally {
-        await editor.close();
+        await editor?.close();
         server.stop();
     }
     console.log(`vscode: ${name} took ${((Date.now() - start) / 1000).toFixed(0)} s`);

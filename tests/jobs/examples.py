@@ -14,25 +14,18 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "runtime"))
 
-import user  # noqa: E402
-from faults import Jobs, copied  # noqa: E402
-from judge import REPOSITORY, Judge, scratch  # noqa: E402
+from alone import jobs_of, problems  # noqa: E402
+from judge import REPOSITORY, Judge  # noqa: E402
 
 SECONDS = 60
 
 
 def main():
     judge = Judge("examples", __doc__)
-    judge.parser.add_argument("--user", choices=["range", "single"], help="run as a normal user, with a range of ids or with one")
-    options = judge.parse()
-    if os.geteuid() != 0:
-        judge.skip("it runs as root, which becomes the users")
-    account = {"range": user.with_range, "single": user.without_range}.get(options.user, lambda: None)()
-    with scratch() as folder:
-        jobs = Jobs(copied(folder), folder, account)
-        for case in (pipeline, servers, smaller, sweep):
+    with jobs_of(judge) as jobs:
+        for case in (pipeline, servers, smaller, limits, sweep):
             if judge.wants(case.__name__):
-                judge.judge(case.__name__, case(jobs))
+                judge.judge(case.__name__, problems(case, jobs))
     judge.end()
 
 
@@ -124,7 +117,7 @@ def servers(jobs):
 
 def smaller(jobs):
     """The same with one worker, detached."""
-    answer = run(jobs, "--detach", "--scale", "worker=1", jobs.folder / "local-ps")
+    answer = run(jobs, "--detach", "--scale", "worker=1", placed(jobs, "local-ps"))
     yield from ended(answer)
     name = answer.stdout.strip()
     waited = jobs.call("wait", name, seconds=SECONDS)
@@ -133,6 +126,47 @@ def smaller(jobs):
     yield from told(record, name)
     if record and (len(record["tasks"]) != 3 or not any("worker" in note for note in record.get("notes", []))):
         yield f"{len(record['tasks'])} tasks, notes {record.get('notes')}"
+
+
+# What the file says: bytes of memory, processes, and the part of a CPU.
+LIMITS = {"ps-0": (128 << 20, 64, 0.2), "worker-0": (128 << 20, 64, 0.4)}
+
+
+def limits(jobs):
+    """The limits of the file, read back inside of the containers and from the kernel's files outside."""
+    answer = run(jobs, "--detach", "--set", "steps=10000000", placed(jobs, "local-ps"))
+    yield from ended(answer)
+    name = answer.stdout.strip()
+    record = jobs.running(name)
+    if jobs.account and not delegated(jobs):
+        notes = " ".join(record.get("notes", []))
+        if "memory" not in notes or "cpu" not in notes.lower() or "pids" not in notes:
+            yield f"what is not enforced is not told: {record.get('notes')}"
+        jobs.call("kill", name)
+        return
+    for task, wanted in LIMITS.items():
+        pid = next(known["process"]["pid"] for known in record["tasks"] if known["task"] == task)
+        groups = dict(line.split(":", 2)[1:] for line in Path(f"/proc/{pid}/cgroup").read_text().splitlines())
+
+        def inside(controller, file, task=task):
+            folder = f"/sys/fs/cgroup/{controller}".rstrip("/")
+            return jobs.call("exec", name, task, "--", "cat", f"{folder}/{file}").stdout.strip()
+
+        def outside(controller, file, groups=groups):
+            mounts = {words: path for words, path in groups.items() if controller in words.split(",")}
+            (words, path), = mounts.items()
+            return Path(f"/sys/fs/cgroup/{words}{path}/{file}").read_text().strip()
+
+        for where, read in (("inside", inside), ("outside", outside)):
+            if "" in groups and len(groups) == 1:
+                quota, period = read("", "cpu.max").split()
+                found = (read("", "memory.max"), read("", "pids.max"), int(quota) / int(period))
+            else:
+                quota, period = read("cpu", "cpu.cfs_quota_us"), read("cpu", "cpu.cfs_period_us")
+                found = (read("memory", "memory.limit_in_bytes"), read("pids", "pids.max"), int(quota) / int(period))
+            if (int(found[0]), int(found[1]), found[2]) != wanted:
+                yield f"{task}, {where}: {found}, not {wanted}"
+    jobs.call("kill", name)
 
 
 def sweep(jobs):
@@ -152,7 +186,8 @@ def sweep(jobs):
         at_once = [other for other in spans if other[0] <= begin < other[1]]
         if len(at_once) > 2:
             yield f"{len(at_once)} at once: {spans}"
-    if answer.stderr.count("succeeded: its task ended well") != 5 or "rate=1e-3 momentum=0.9" not in answer.stderr:
+    table = answer.stderr.rpartition("JOB  ")[2]
+    if table.count("succeeded: its task ended well") != 5 or "rate=1e-3 momentum=0.9" not in table:
         yield f"the table: {answer.stderr[-1000:]}"
 
 

@@ -84,7 +84,11 @@ fn fill(body: &Value, nth: usize) -> Value {
 
 /// `${1:text}` becomes `text`, `${1|a,b|}` the nth of its choices; anything else in braces is refused.
 fn placeholders(text: &str, nth: usize) -> String {
-    let Some((before, rest)) = text.split_once("${") else { return text.to_owned() };
+    let Some((before, rest)) = text.split_once("${") else {
+        assert!(!text.contains('$'), "`{text}` has a `$` that editors take for a variable");
+        return text.to_owned();
+    };
+    assert!(!before.contains('$'), "`{text}` has a `$` that editors take for a variable");
     let (inside, after) = rest.split_once('}').expect("a placeholder ends");
     let default = match inside.split_once(['|', ':']) {
         Some((_, list)) if list.ends_with('|') => {

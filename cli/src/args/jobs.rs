@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::{Args as ClapArgs, Subcommand};
 
-use super::watch::{EventsArgs, LogsArgs, StatsArgs};
+use super::watch::{EventsArgs, LogsArgs, ReportArgs, StatsArgs};
 use super::{FormatArg, table_or_json};
 
 /// The commands about jobs on this machine, in the order of `jobc --help`.
@@ -22,6 +22,8 @@ pub(crate) enum JobCommand {
     Stats(StatsArgs),
     /// Watch what tasks use, on the whole terminal
     Top(StatsArgs),
+    /// Write a page about a job: its time line, what it used, how it ended, the last it printed
+    Report(ReportArgs),
     /// Run a further program in a task
     Exec(JobExecArgs),
     /// End jobs: ask every task, and kill what is left after the grace period

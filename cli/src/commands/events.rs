@@ -8,7 +8,7 @@ use jobc_runtime::job::event::{self, Event};
 use jobc_runtime::logs::Watch;
 
 use super::follow::output::{Outputs, To, or_end};
-use super::follow::story;
+use super::follow::{story, unread};
 use super::jobs::{Jobs, Result};
 use super::logs::until_the_end;
 use crate::args::FormatArg;
@@ -18,9 +18,9 @@ pub(crate) fn run(args: &EventsArgs) -> Result<ExitCode> {
     let (folder, record) = Jobs::open()?.record(&args.job)?;
     let width = record.tasks.iter().map(|task| task.task.to_string().len()).max().unwrap_or(0);
     let mut events = event::Reader::new(&folder);
-    let mut outputs = Outputs::new();
+    let mut outputs = Outputs::new(false);
     let mut show = || {
-        for event in events.read()? {
+        for event in events.read().map_err(unread)? {
             let line = if args.lines.format == FormatArg::Json {
                 serde_json::to_string(&event)?
             } else {

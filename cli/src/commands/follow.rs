@@ -5,16 +5,16 @@ pub(crate) mod output;
 pub(crate) mod printer;
 pub(crate) mod story;
 
-use std::io::{self, ErrorKind};
+use std::io;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
+use crate::table::visible;
 use jobc_runtime::job::record::Record;
 use jobc_runtime::job::{Folder, TaskId, event};
 use jobc_runtime::logs::{Choice, Reader, Watch};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::table::visible;
 use output::Outputs;
 use printer::{Look, Printer};
 
@@ -33,7 +33,7 @@ pub(crate) struct Shown {
     pub choice: Choice,
     /// What happens to the job, on standard error.
     pub story: bool,
-    /// Go on in silence where nobody reads standard output any more.
+    /// Go on where standard output cannot be written to any more.
     pub goes_on: bool,
 }
 
@@ -43,7 +43,6 @@ pub(crate) struct Follower {
     watch: Watch,
     printer: Printer,
     several: bool,
-    goes_on: bool,
 }
 
 struct Followed {
@@ -64,7 +63,8 @@ impl Follower {
             tasks.filter(|(_, task)| is_shown(task)).collect()
         };
         let count: usize = jobs.iter().map(|(_, record)| tasks(record).len()).sum();
-        let mut printer = Printer::new(Look { prefix: look.prefix || count > 1, ..look }, Outputs::new());
+        let mut printer =
+            Printer::new(Look { prefix: look.prefix || count > 1, ..look }, Outputs::new(shown.goes_on));
         let mut watched = vec![];
         let followed = jobs.iter().map(|(folder, record)| {
             let tasks = tasks(record);
@@ -80,33 +80,34 @@ impl Follower {
             Followed { name, reader: Reader::new(logs, shown.choice.clone()), numbers, events }
         });
         let jobs = followed.collect();
-        Self { jobs, watch: Watch::new(watched), printer, several, goes_on: shown.goes_on }
+        Self { jobs, watch: Watch::new(watched), printer, several }
     }
 
     /// Shows what is there; says whether there may be more at once.
     ///
     /// # Errors
     ///
-    /// Those of the files, and of standard output: `BrokenPipe` where its reader went away, unless it goes on in silence.
+    /// Those of the files, and of standard output: `BrokenPipe` where its reader went away. None of the latter where it goes on
+    /// without.
     pub(crate) fn show(&mut self) -> io::Result<bool> {
-        match self.show_all().and_then(|more| self.printer.flush().map(|()| more)) {
-            // What comes after the first failure is thrown away.
-            Err(error) if error.kind() == ErrorKind::BrokenPipe && self.goes_on => Ok(true),
-            other => other,
-        }
-    }
-
-    fn show_all(&mut self) -> io::Result<bool> {
         let mut more = false;
         for job in &mut self.jobs {
-            let events = job.events.as_mut().map(event::Reader::read).transpose()?.unwrap_or_default();
+            let events = job.events.as_mut().map(event::Reader::read).transpose().map_err(unread)?;
+            let events = events.unwrap_or_default();
             for line in story::lines(&events) {
                 let name = if self.several { format!("{} ", job.name) } else { String::new() };
                 self.printer.remark(&format!("{name}{line}"))?;
             }
             let (printer, numbers) = (&mut self.printer, &job.numbers);
-            more |= job.reader.read(&mut |number, line| printer.line(numbers[number], line))?;
+            let mut written = Ok(());
+            let read = job.reader.read(&mut |number, line| {
+                written = printer.line(numbers[number], line);
+                written.as_ref().map_or_else(|_| Err(io::ErrorKind::WriteZero.into()), |()| Ok(()))
+            });
+            written?;
+            more |= read.map_err(unread)?;
         }
+        self.printer.flush()?;
         Ok(more)
     }
 
@@ -139,21 +140,29 @@ impl Follower {
     /// As [`Self::show`].
     pub(crate) fn finish(&mut self) -> io::Result<()> {
         while self.show()? {}
-        match self.printer.finish() {
-            Err(error) if error.kind() == ErrorKind::BrokenPipe && self.goes_on => Ok(()),
-            other => other,
-        }
+        self.printer.finish()
     }
 
     /// Says how a job ended, on standard error.
     pub(crate) fn end(&mut self, folder: &Folder, explanation: &str) {
-        let name = if self.several { format!("{} ", folder.id) } else { String::new() };
-        // What cannot be written to standard error nobody can be told.
-        let _ = self
-            .printer
-            .remark(&format!("{name}{}", visible(explanation)))
-            .and_then(|()| self.printer.flush());
+        self.say(&format!("{}: {explanation}", folder.id));
     }
+
+    /// Says what a person should know of a job, on standard error.
+    pub(crate) fn note(&mut self, folder: &Folder, text: &str) {
+        let name = if self.several { format!("{} ", folder.id) } else { String::new() };
+        self.say(&format!("{name}note: {text}"));
+    }
+
+    fn say(&mut self, text: &str) {
+        // What cannot be written to standard error nobody can be told.
+        let _ = self.printer.remark(&visible(text)).and_then(|()| self.printer.flush());
+    }
+}
+
+/// What went wrong with a job's files, in words.
+pub(super) fn unread(error: io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("cannot read the job's files: {error}"))
 }
 
 /// Lets lines come together for a moment.

@@ -139,17 +139,14 @@ impl Jobs {
                 return Ok(record);
             }
             let supervisor = record.supervisor.map(Process::open).transpose()?.flatten();
-            match supervisor {
-                Some(pidfd) => {
-                    let mut polled = [PollFd::new(&pidfd, PollFlags::IN)];
-                    // What interrupts it makes it look again.
-                    let _ = rustix::event::poll(&mut polled, None);
-                }
+            if let Some(pidfd) = supervisor {
+                let mut polled = [PollFd::new(&pidfd, PollFlags::IN)];
+                // What interrupts it makes it look again.
+                let _ = rustix::event::poll(&mut polled, None);
+            } else {
                 // It is just beginning, or its record's last words are on their way, or it was killed.
-                None => {
-                    std::thread::sleep(Duration::from_millis(20));
-                    self.settle()?;
-                }
+                std::thread::sleep(Duration::from_millis(20));
+                self.settle()?;
             }
         }
     }

@@ -71,6 +71,11 @@ impl What {
         if given == "-" {
             return text().map(Some).map(Self::Job);
         }
+        if let Err(error) = given.metadata() {
+            let errno = rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO);
+            return Err(Error::machine(format!("open `{}`", given.display()), errno)
+                .help("name a job file, the folder of a built plan, or a bundle"));
+        }
         if given.is_dir() {
             let has = |name: &str| given.join(name).is_file();
             if !has("config.json") && has("plan.json") {

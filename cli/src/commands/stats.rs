@@ -27,7 +27,7 @@ const GLANCE: Duration = Duration::from_millis(250);
 pub(crate) fn run(args: &StatsArgs) -> Result<ExitCode> {
     let mut looked_at = LookedAt::open(args)?;
     let mut rows = Rows::default();
-    let mut outputs = Outputs::new();
+    let mut outputs = Outputs::new(false);
     // The first look is what the second is compared with.
     rows.take(looked_at.look()?);
     std::thread::sleep(GLANCE);

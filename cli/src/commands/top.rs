@@ -33,14 +33,14 @@ pub(crate) fn run(args: &StatsArgs) -> Result<ExitCode> {
     let mut rows = Rows::default();
     let mut view = View::default();
     // From here on errors are printed when the terminal is as it was.
-    let mut screen = Screen::enter();
+    let _screen = Screen::enter();
     let mut next = Instant::now() + SOON;
     loop {
         let jobs = looked_at.look()?;
         let records = jobs.iter().map(|(record, _)| record.clone()).collect();
         view.take(records, rows.take(jobs));
         loop {
-            if screen.draw(&mut view).is_err() {
+            if Screen::draw(&mut view).is_err() {
                 return Ok(ExitCode::SUCCESS);
             }
             let left = next.saturating_duration_since(Instant::now());
@@ -49,7 +49,7 @@ pub(crate) fn run(args: &StatsArgs) -> Result<ExitCode> {
                 Woken::Signal(Signal::WINCH) => {}
                 Woken::Signal(signal) if signal.ends_by_default() => return Ok(ExitCode::SUCCESS),
                 Woken::Signal(_) => {}
-                Woken::Keys => match screen.keys() {
+                Woken::Keys => match Screen::keys() {
                     None => return Ok(ExitCode::SUCCESS),
                     Some(keys) if keys.contains(&Key::Quit) => return Ok(ExitCode::SUCCESS),
                     Some(keys) => keys.into_iter().for_each(|key| view.press(key)),

@@ -13,7 +13,7 @@ fn help_names_every_command() {
     let run = folder.jobc(&["--help"]).exits(0);
     assert_data_eq!(
         run.out,
-        str![[r"
+        str![[r#"
 Compile one job file into Dockerfiles, OCI bundles, cgroup files, Kubernetes manifests and OpenPAI
 jobs
 
@@ -22,7 +22,23 @@ Usage: jobc [OPTIONS] <COMMAND>
 Commands:
   build        Write everything a job needs to run at its targets
   check        Check a job without writing anything
-  run          Run a bundle on this machine, in the foreground
+  run          Run a job, a built plan or one bundle on this machine
+  ps           List the jobs of this user on this machine, or the tasks of one
+  inspect      Show what is known of a job
+  logs         Show what tasks print
+  events       Show what a job goes through
+  stats        Show what tasks use, once a second
+  top          Watch what tasks use, on the whole terminal
+  report       Write a page about a job: its time line, what it used, how it ended, the last it
+               printed
+  exec         Run a further program in a task
+  stop         End jobs: ask every task, and kill what is left after the grace period
+  kill         Send a signal to a job's tasks; `KILL` to all of them ends the job now
+  pause        Freeze every task of jobs
+  resume       Let frozen jobs go on
+  wait         Wait until jobs have ended; exits with the job's exit code
+  rm           Remove ended jobs: their records, logs and samples
+  gc           Remove old records, and what killed commands have left
   oci          Make, start and remove containers as an OCI runtime does, for podman, containerd and
                others
   plan         Print the plan: what was decided, with every default filled in
@@ -31,6 +47,7 @@ Commands:
   backends     Show what each backend can express
   import       Rewrite a job of OpenPAI's as a job file
   init         Write a starter job
+  lsp          Speak the Language Server Protocol on standard input and output, for editors
   doctor       Show what this machine can do for containers, and how to get what is missing
   completions  Print a shell's completion script
   man          Print the manual page
@@ -62,7 +79,7 @@ Options:
   -V, --version
           Print version
 
-"]]
+"#]]
     );
     let run = folder.jobc(&["build", "--help"]).exits(0);
     assert_data_eq!(

@@ -151,7 +151,8 @@ impl Folder {
     /// A command that runs here.
     pub(crate) fn command(&self, program: &str) -> Command {
         let mut command = command(program);
-        command.current_dir(&self.path);
+        // Records of jobs go with the test.
+        command.current_dir(&self.path).env("XDG_STATE_HOME", self.path.join(".records"));
         command
     }
 

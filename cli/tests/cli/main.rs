@@ -14,6 +14,7 @@ mod hooks;
 #[cfg(target_os = "linux")]
 mod host_root;
 mod inputs;
+mod lsp;
 #[cfg(target_os = "linux")]
 mod oci;
 mod pipes;
@@ -21,4 +22,8 @@ mod pipes;
 mod roots;
 #[cfg(target_os = "linux")]
 mod run_bundle;
+#[cfg(target_os = "linux")]
+mod run_job;
 mod secrets;
+#[cfg(target_os = "linux")]
+mod watch;

@@ -15,14 +15,15 @@ fn what_is_no_bundle_is_told_from_one() {
         .jobc(&["run", "absent"])
         .exits(125)
         .says("cannot open `absent`: no such file or directory (ENOENT)");
-    folder.jobc(&["run", "job.yaml"]).exits(125).says("`jobc build` makes one for each task of a job file");
-    folder.jobc(&["run", "."]).exits(125).says("`jobc build` makes bundles of it");
-    folder.jobc(&["run", "out/hello/local"]).exits(125).says("its bundles are the folders in");
+    folder.jobc(&["run", "out"]).exits(125).says("a bundle is a folder with a config.json");
     folder
         .jobc(&["run", "out/hello/local/oci/main-0"])
         .exits(125)
         .says("the image `busybox:1.36` is not fetched yet");
-    folder.jobc(&["run"]).exits(125).says("<BUNDLE>");
+    folder
+        .jobc(&["run", "--detach", "out/hello/local/oci/main-0"])
+        .exits(125)
+        .says("`--detach` means nothing for a bundle");
     folder
         .jobc(&["run", "--id", "a/b", "out/hello/local/oci/main-0"])
         .exits(125)

@@ -43,6 +43,9 @@ pub struct TagForm {
     /// A hole that tells the CUDA version, and how.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub cuda_by: IndexMap<String, IndexMap<String, String>>,
+    /// Tags of this form that were read somewhere.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub seen: Vec<String>,
 }
 
 /// What a reference tells about its image.
@@ -58,6 +61,11 @@ pub struct ImageFacts {
     pub python: Option<String>,
     /// The system, such as `ubuntu22.04`.
     pub os: Option<String>,
+}
+
+/// References that were read somewhere, for an editor to offer.
+pub fn seen() -> impl Iterator<Item = String> {
+    IMAGES.images.iter().flat_map(|form| form.seen.iter().map(|tag| format!("{}:{tag}", form.repo)))
 }
 
 /// What a reference tells about its image; nothing for an image or a tag that the table does not know.

@@ -156,6 +156,9 @@ fn a_tag_tells_about_its_image() {
     check("python:3.12-alpine3.20", None, false, Some("3.12"), None);
     check("docker.io/library/python:3.12", None, false, Some("3.12"), None);
     check("ubuntu:24.04@sha256:00", None, false, None, Some("ubuntu24.04"));
+    for seen in images::seen() {
+        assert!(images::facts(&seen).is_some(), "{seen} is not of its form");
+    }
     for unknown in [
         "someone/python:3.12",
         "example.com/team/python:3.12",

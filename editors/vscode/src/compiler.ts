@@ -102,9 +102,6 @@ export class Compiler implements vscode.Disposable {
                 inlayHints: setting("inlayHints", true),
                 codeLens: setting("codeLens", true),
             },
-            synchronize: {
-                fileEvents: vscode.workspace.createFileSystemWatcher("**/{targets.yaml,targets.yml,requirements*.txt,Dockerfile*}"),
-            },
             outputChannel: this.output,
             // The problem matcher's owner too: what a task has found in a closed file goes when the file is opened.
             diagnosticCollectionName: language,

@@ -144,6 +144,7 @@ impl Ledger {
     /// The jobs in it whose supervisors are there.
     pub fn entries(&self) -> Result<Vec<Entry>> {
         let _locked = self.lock()?;
+        self.choices();
         Ok(self.read(None))
     }
 
@@ -158,6 +159,12 @@ impl Ledger {
         let rest = format!("{uid}-{id}-{}-{ticket:x}", std::process::id());
         let path = self.folder.join(format!("entered-{rest}"));
         let locked = write(&path, &content)?;
+        // What was chosen for this job is now its own.
+        for (path, chosen) in self.choices() {
+            if chosen.claim.ports.iter().all(|port| claim.ports.contains(port)) {
+                let _ = std::fs::remove_file(path);
+            }
+        }
         let entry = Entry {
             id: content.id,
             uid,
@@ -217,21 +224,26 @@ impl Ledger {
         write(&self.folder.join(name), &Content { id: String::new(), ticket, claim }).map(drop)
     }
 
-    /// The ports that were chosen within the last minute. Older choices of this user's are removed.
+    /// The ports that were chosen within the last minute.
     fn chosen(&self) -> Vec<u16> {
+        self.choices().into_iter().flat_map(|(_, content)| content.claim.ports).collect()
+    }
+
+    /// The choices of the last minute, with their files. Older ones are removed, if they are this user's.
+    fn choices(&self) -> Vec<(PathBuf, Content)> {
         let now = since_start();
-        let mut ports = Vec::new();
+        let mut choices = Vec::new();
         for (name, path) in self.names() {
             if !name.starts_with(CHOSEN) {
                 continue;
             }
             let Some((_, _, content)) = open(&path) else { continue };
             match now.checked_sub(content.ticket) {
-                Some(age) if u128::from(age) < KEPT.as_nanos() => ports.extend(content.claim.ports),
+                Some(age) if u128::from(age) < KEPT.as_nanos() => choices.push((path, content)),
                 _ => drop(std::fs::remove_file(&path)),
             }
         }
-        ports
+        choices
     }
 
     /// Reads the entries whose makers live, but for one's own; what is left of the dead of this user is removed.

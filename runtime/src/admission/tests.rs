@@ -98,6 +98,11 @@ fn what_does_not_fit_now_is_refused_or_waits() {
     // First come, first served: though it would fit, it would keep the one before it waiting.
     let mut three = room.enter(&third);
     assert_snapshot!(told(three.ask(&third.1, &MACHINE, true)), @"waits at place 2: needs 1 CPU, and 0 of 8 are free: `first.1` has 6 CPUs, `second.1` waits for 4 CPUs");
+    // Who has not asked yet keeps nobody waiting.
+    let fourth = cpus("fourth", 8);
+    let _entered = room.enter(&fourth);
+    let fifth = cpus("fifth", 1);
+    assert!(told(room.enter(&fifth).ask(&fifth.1, &MACHINE, true)).starts_with("waits at place 3"));
     // What takes nothing that is scarce waits for nobody.
     let memory = job("memory", 1, &json!({"memory_bytes": GIB}));
     assert_eq!(told(room.enter(&memory).ask(&memory.1, &MACHINE, false)), "admitted");

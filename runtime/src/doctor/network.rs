@@ -3,13 +3,10 @@
 use super::distribution::{Distribution, Package};
 use super::{Check, Found, Machine, Need};
 
-const IPROUTE: Package =
-    Package { debian: "iproute2", fedora: "iproute", suse: "iproute2", arch: "iproute2", alpine: "iproute2" };
-
 pub(super) const CHECKS: &[Check] = &[
     Check {
         name: "network.pasta",
-        purpose: "connecting a normal user's job with a network of its own",
+        purpose: "the way out of a job's own network",
         need: Need::Nobody(""),
         look: |machine| program(machine, "pasta", &Package::same("passt")),
     },
@@ -24,18 +21,6 @@ pub(super) const CHECKS: &[Check] = &[
         purpose: "what pasta and slirp4netns make their interface from",
         need: Need::Nobody(""),
         look: tun,
-    },
-    Check {
-        name: "network.ip",
-        purpose: "connecting root's job with a network of its own",
-        need: Need::Nobody(""),
-        look: |machine| program(machine, "ip", &IPROUTE),
-    },
-    Check {
-        name: "network.nft",
-        purpose: "the way out of such a network",
-        need: Need::Nobody(""),
-        look: |machine| program(machine, "nft", &Package::same("nftables")),
     },
 ];
 

@@ -68,13 +68,12 @@ impl Places {
             match DirBuilder::new().mode(0o700).create(&folder.record) {
                 Ok(()) => {
                     let made = DirBuilder::new().mode(0o700).create(&folder.state);
-                    return match made {
-                        Ok(()) => Ok(folder),
-                        Err(error) => {
-                            let _ = std::fs::remove_dir(&folder.record);
-                            Err(machine("make the folder", &folder.state, &error))
-                        }
-                    };
+                    let Err(error) = made else { return Ok(folder) };
+                    let _ = std::fs::remove_dir(&folder.record);
+                    // The same user with other places for records has taken the number meanwhile.
+                    if error.kind() != ErrorKind::AlreadyExists {
+                        return Err(machine("make the folder", &folder.state, &error));
+                    }
                 }
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(machine("make the folder", &folder.record, &error)),

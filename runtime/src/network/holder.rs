@@ -13,8 +13,8 @@ use std::sync::Arc;
 
 use rustix::process::{Resource, Rlimit};
 
-use super::address::Addresses;
-use super::order::{Made, Order, Said, Users, WantSocket, receive, send};
+use super::address::{Addresses, Range};
+use super::order::{Ask, Made, ORDER, Order, SHORT, Said, Users, receive, send};
 use super::{namespace, publish, uplink, wire};
 use crate::error::{Error, Kind, Result};
 use crate::namespaces::Namespace;
@@ -25,12 +25,14 @@ use crate::syscall::linux::Linux;
 ///
 /// Its standard input is the supervisor's socket.
 pub fn main(mut words: impl Iterator<Item = OsString>) -> ExitCode {
+    // In place of `exe`, for those who list processes.
+    let _ = std::fs::write("/proc/self/comm", "jobc-network");
     match words.next() {
         None => {}
         Some(word) if word == uplink::KEEP => return uplink::keep(words),
         Some(_) => return misused(),
     }
-    let Ok(Some((order, _))) = receive::<Order>(rustix::stdio::stdin()) else { return misused() };
+    let Ok(Some((order, _))) = receive::<Order>(rustix::stdio::stdin(), ORDER) else { return misused() };
     let (said, held) = match make(&order) {
         Ok((made, held)) => (Said::Made(made), Some(held)),
         Err(error) => (Said::failed(error), None),
@@ -51,6 +53,7 @@ fn misused() -> ExitCode {
 struct Held {
     bridge: Option<Arc<OwnedFd>>,
     tasks: Vec<OwnedFd>,
+    range: Option<Range>,
     /// Dropped, and so ended, before the namespaces are let go.
     _uplink: Option<uplink::Uplink>,
 }
@@ -65,9 +68,9 @@ fn make(order: &Order) -> Result<(Made, Held)> {
         enter_user_namespace(users)?;
     }
     let Some(addresses) = order.addresses else {
-        let tasks = namespace::apart(|| wire::tasks(order.tasks, None))?;
+        let tasks = namespace::apart(|| wire::tasks(0..order.tasks, None))?;
         let made = Made { namespaces: numbers(&tasks), ports, resolver: None, no_way_out: None };
-        return Ok((made, Held { bridge: None, tasks, _uplink: None }));
+        return Ok((made, Held { bridge: None, tasks, range: None, _uplink: None }));
     };
     let Addresses { tasks: range, uplink: link, .. } = addresses;
     let bridge = Arc::new(namespace::apart(|| wire::bridge(range))?);
@@ -75,7 +78,7 @@ fn make(order: &Order) -> Result<(Made, Held)> {
     let (tasks, way_out) = std::thread::scope(|scope| {
         let tasks = scope.spawn(|| {
             namespace::enter(&bridge)?;
-            wire::tasks(order.tasks, Some(range))
+            wire::tasks(0..order.tasks, Some(range))
         });
         let way_out = uplink::connect(&bridge, &order.place, link);
         (tasks.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), way_out)
@@ -91,7 +94,7 @@ fn make(order: &Order) -> Result<(Made, Held)> {
         resolver: way_out.is_ok().then(|| uplink::resolver(link)),
         no_way_out: way_out.as_ref().err().cloned(),
     };
-    Ok((made, Held { bridge: Some(bridge), tasks, _uplink: way_out.ok() }))
+    Ok((made, Held { bridge: Some(bridge), tasks, range: Some(range), _uplink: way_out.ok() }))
 }
 
 /// Enters a new user namespace and waits until the supervisor has written its maps.
@@ -105,7 +108,7 @@ fn enter_user_namespace(users: &Users) -> Result<()> {
     }
     let gone = |errno| Error::machine("talk to the job's supervisor", errno);
     send(rustix::stdio::stdin(), &Said::MapIds {}, None).map_err(gone)?;
-    match receive::<()>(rustix::stdio::stdin()).map_err(gone)? {
+    match receive::<()>(rustix::stdio::stdin(), SHORT).map_err(gone)? {
         Some(_) => Ok(()),
         None => Err(Error::new(Kind::State, "the job's supervisor has ended")),
     }
@@ -126,29 +129,36 @@ fn numbers(namespaces: &[OwnedFd]) -> Vec<i32> {
 
 impl Held {
     /// Answers until the supervisor ends.
-    fn serve(self) {
-        while let Ok(Some((WantSocket { task }, _))) = receive(rustix::stdio::stdin()) {
-            let socket = self.socket(task);
-            let told = match &socket {
-                Ok(socket) => send(rustix::stdio::stdin(), &Said::Socket {}, Some(socket.as_fd())),
-                Err(error) => send(rustix::stdio::stdin(), &Said::failed(error.clone()), None),
+    fn serve(mut self) {
+        while let Ok(Some((ask, _))) = receive(rustix::stdio::stdin(), SHORT) {
+            let (said, socket) = match self.answer(ask) {
+                Ok(answer) => answer,
+                Err(error) => (Said::failed(error), None),
             };
-            if told.is_err() {
+            if send(rustix::stdio::stdin(), &said, socket.as_ref().map(OwnedFd::as_fd)).is_err() {
                 break;
             }
         }
     }
 
-    /// A socket that reaches a task: from the bridge, or from where the task is alone.
-    fn socket(&self, task: usize) -> Result<OwnedFd> {
-        let place = match (&self.bridge, self.tasks.get(task)) {
-            (Some(bridge), Some(_)) => bridge.as_raw_fd(),
-            (None, Some(alone)) => alone.as_raw_fd(),
-            (_, None) => return Err(super::no_such_task(task)),
-        };
-        Linux
-            .setns(place, Namespace::Network.flag())
-            .map_err(|errno| Error::machine("enter a network namespace", errno))?;
-        super::socket()
+    fn answer(&mut self, ask: Ask) -> Result<(Said, Option<OwnedFd>)> {
+        let (Ask::Socket(task) | Ask::Renew(task)) = ask;
+        let own = self.tasks.get_mut(task).ok_or_else(|| super::no_such_task(task))?;
+        match ask {
+            Ask::Socket(_) => {
+                // From the bridge, or from where the task is alone.
+                namespace::enter(self.bridge.as_deref().unwrap_or(own))?;
+                Ok((Said::Socket {}, Some(super::socket::socket()?)))
+            }
+            Ask::Renew(_) => {
+                *own = namespace::apart(|| {
+                    if let Some(bridge) = &self.bridge {
+                        namespace::enter(bridge)?;
+                    }
+                    wire::again(task, self.range)
+                })?;
+                Ok((Said::Renewed { namespace: own.as_raw_fd() }, None))
+            }
+        }
     }
 }

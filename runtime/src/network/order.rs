@@ -41,10 +41,13 @@ pub(super) struct Users {
     pub(super) groups_denied: bool,
 }
 
-/// A later message: a socket in the network of a task, by its number.
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct WantSocket {
-    pub(super) task: usize,
+/// A later message: what is wanted of a task, by its number.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(super) enum Ask {
+    /// A socket that reaches it.
+    Socket(usize),
+    /// A new network namespace for its next attempt.
+    Renew(usize),
 }
 
 /// What the process says.
@@ -56,6 +59,8 @@ pub(super) enum Said {
     Made(Made),
     /// A socket comes with the message.
     Socket {},
+    /// A task has a new namespace: a descriptor of the process.
+    Renewed { namespace: i32 },
     /// It could not be done.
     Failed {
         /// What is wrong.
@@ -84,8 +89,11 @@ impl Said {
     }
 }
 
-/// The longest message: a thousand published ports.
-const LONGEST: usize = 1 << 18;
+/// Room for the longest message, which is an order: a thousand published ports.
+pub(super) const ORDER: usize = 1 << 18;
+
+/// Room for a message about one task.
+pub(super) const SHORT: usize = 1 << 12;
 
 /// Both ends of a conversation.
 pub(super) fn pair() -> Result<(OwnedFd, OwnedFd)> {
@@ -113,11 +121,13 @@ pub(super) fn send(
     .map(drop)
 }
 
-/// Receives a message and the descriptor that came with it; nothing where the other side has ended.
+/// Receives a message that fits into so many bytes, and the descriptor that came with it; nothing where the other side has
+/// ended.
 pub(super) fn receive<T: DeserializeOwned>(
     socket: impl AsFd,
+    room: usize,
 ) -> std::result::Result<Option<(T, Option<OwnedFd>)>, Errno> {
-    let mut bytes = vec![0; LONGEST];
+    let mut bytes = vec![0; room];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
     let got = rustix::io::retry_on_intr(|| {

@@ -21,6 +21,7 @@ const FIRST_PORT: u32 = 1000;
 
 // linux/rtnetlink.h, linux/if_link.h, linux/if_addr.h, linux/veth.h.
 const RTM_NEWLINK: u16 = 16;
+const RTM_DELLINK: u16 = 17;
 const RTM_NEWADDR: u16 = 20;
 const RTM_NEWROUTE: u16 = 24;
 const IFLA_ADDRESS: u16 = 1;
@@ -68,23 +69,23 @@ pub(super) fn bridge(range: Range) -> Result<OwnedFd> {
 /// Makes the namespaces of tasks; with a range each is connected to the bridge and has an address.
 ///
 /// This thread must be in the bridge's namespace, and ends up in the last one made.
-pub(super) fn tasks(count: usize, on: Option<Range>) -> Result<Vec<OwnedFd>> {
+pub(super) fn tasks(numbers: std::ops::Range<usize>, on: Option<Range>) -> Result<Vec<OwnedFd>> {
     // It stays a socket of the bridge's namespace.
     let bridge = on.map(|_| Netlink::route()).transpose()?;
-    let mut namespaces = Vec::with_capacity(count);
-    let mut sockets = Vec::with_capacity(count);
-    for _ in 0..count {
+    let mut namespaces = Vec::with_capacity(numbers.len());
+    let mut sockets = Vec::with_capacity(numbers.len());
+    for _ in numbers.clone() {
         namespaces.push(namespace::unshare()?);
         sockets.push(Netlink::route()?);
     }
     if let Some(bridge) = &bridge {
         let mut batch = Batch::default();
-        for (number, namespace) in namespaces.iter().enumerate() {
+        for (number, namespace) in numbers.clone().zip(&namespaces) {
             veth(&mut batch, number, namespace);
         }
         bridge.send(&batch)?;
     }
-    for (number, socket) in sockets.iter().enumerate() {
+    for (number, socket) in numbers.zip(&sockets) {
         let mut batch = Batch::default();
         bring_up(&mut batch, "lo", LOOPBACK);
         if let Some(range) = on {
@@ -97,18 +98,41 @@ pub(super) fn tasks(count: usize, on: Option<Range>) -> Result<Vec<OwnedFd>> {
     Ok(namespaces)
 }
 
+/// Makes the namespace of a task's next attempt, in which nothing is left of the last one: no setting, and no port that waits
+/// for late packets.
+pub(super) fn again(number: usize, on: Option<Range>) -> Result<OwnedFd> {
+    if on.is_some() {
+        let mut batch = Batch::default();
+        batch.ask(format!("disconnect task {number}"), RTM_DELLINK, 0, &link(port(number)), |_| {});
+        // It is not there where the task has removed its own end, and the other with it.
+        let _ = Netlink::route()?.send(&batch);
+    }
+    let made = tasks(number..number + 1, on)?.pop();
+    made.ok_or_else(|| super::no_such_task(number))
+}
+
+/// The number of the bridge's port that leads to a task.
+fn port(number: usize) -> u32 {
+    FIRST_PORT + u32::try_from(number).unwrap_or_default()
+}
+
 /// Both ends of a task's wire: a port of the bridge, and `eth0`.
 fn veth(batch: &mut Batch, number: usize, namespace: &OwnedFd) {
-    let index = FIRST_PORT + u32::try_from(number).unwrap_or_default();
     let name = CString::new(format!("task{number}")).unwrap_or_default();
-    batch.ask(format!("connect task {number} to the bridge"), RTM_NEWLINK, NEW, &link(index), |here| {
-        here.text(IFLA_IFNAME, &name).number(IFLA_MASTER, BRIDGE);
-        here.nested(IFLA_LINKINFO, |info| {
-            info.text(IFLA_INFO_KIND, c"veth").nested(IFLA_INFO_DATA, |data| {
-                data.nested(VETH_INFO_PEER, |there| peer(there, c"eth0", namespace));
+    batch.ask(
+        format!("connect task {number} to the bridge"),
+        RTM_NEWLINK,
+        NEW,
+        &link(port(number)),
+        |here| {
+            here.text(IFLA_IFNAME, &name).number(IFLA_MASTER, BRIDGE);
+            here.nested(IFLA_LINKINFO, |info| {
+                info.text(IFLA_INFO_KIND, c"veth").nested(IFLA_INFO_DATA, |data| {
+                    data.nested(VETH_INFO_PEER, |there| peer(there, c"eth0", namespace));
+                });
             });
-        });
-    });
+        },
+    );
 }
 
 fn peer(there: &mut Attributes<'_>, name: &CStr, namespace: &OwnedFd) {

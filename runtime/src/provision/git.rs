@@ -25,7 +25,8 @@ pub(super) fn fetch(url: &str, reference: Option<&str>, fetch: &mut Fetch<'_>, t
             format!("`{}` is no branch, tag or commit", wanted.escape_debug()),
         ));
     }
-    std::fs::create_dir(to).map_err(|error| crate::job::folder::machine("make the folder", to, &error))?;
+    super::paths::make_open(to)
+        .map_err(|error| crate::job::folder::machine("make the folder", to, &error))?;
     let scheme = super::http::scheme(url)?;
     (fetch.told)(&format!("git+{}", super::http::shown(url)), 0);
     let git = |arguments: &[&str], fetch: &mut Fetch<'_>| run(arguments, url, scheme, fetch, to);

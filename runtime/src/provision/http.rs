@@ -3,6 +3,7 @@
 //! Everything that curl is asked stands in its standard input (curl(1), `--config -`), so neither an address with a key in it
 //! nor a secret is on a command line.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::Ordering;
@@ -32,9 +33,7 @@ pub(super) fn fetch(url: &str, fetch: &mut Fetch<'_>, to: &Path) -> Result<()> {
     for attempt in 1.. {
         let ended = run(url, scheme, bound, fetch, to)?;
         if ended.status.success() {
-            // What is empty is not written at all.
-            let file = std::fs::OpenOptions::new().create(true).append(true).open(to);
-            return file.map(drop).map_err(|error| crate::job::folder::machine("open", to, &error));
+            return make_sure(to).map_err(|error| crate::job::folder::machine("open", to, &error));
         }
         let code = ended.status.code().unwrap_or_default();
         let status = http_status(&ended.words);
@@ -92,6 +91,12 @@ fn run(url: &str, scheme: &str, bound: u64, fetch: &mut Fetch<'_>, to: &Path) ->
     config.fill(0);
     std::hint::black_box(&config);
     ended
+}
+
+/// What is empty curl does not write at all; and tasks of other users are to read it whatever the umask.
+fn make_sure(path: &Path) -> std::io::Result<()> {
+    let file = std::fs::OpenOptions::new().create(true).append(true).open(path)?;
+    file.set_permissions(std::fs::Permissions::from_mode(0o644))
 }
 
 /// A value as a line of curl's configuration has it.

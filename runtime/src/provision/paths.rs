@@ -1,7 +1,6 @@
 //! Volumes that are folders of this machine: data must be there, outputs are made.
 
-use std::fs::DirBuilder;
-use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use indexmap::{IndexMap, IndexSet};
@@ -56,8 +55,7 @@ pub(super) fn make_outputs(
         if path.exists() {
             see_access(&path, !writers.is_empty(), &field)?;
         } else {
-            let made = DirBuilder::new().recursive(true).mode(0o755).create(&path);
-            made.map_err(|error| {
+            make_open(&path).map_err(|error| {
                 let Error { message, help, .. } = machine("make the folder", &path, &error);
                 Error { help, ..at_field(&field, &message) }
             })?;
@@ -66,6 +64,18 @@ pub(super) fn make_outputs(
         told(Progress::DataReady { volume: name.to_owned(), path });
     }
     Ok(())
+}
+
+/// Makes a folder, and those above it that are missing, for others to read whatever the umask: a supervisor's is strict.
+pub(super) fn make_open(path: &Path) -> std::io::Result<()> {
+    if let Some(parent) = path.parent().filter(|parent| !parent.exists()) {
+        make_open(parent)?;
+    }
+    match std::fs::create_dir(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
+        Err(error) => Err(error),
+        Ok(()) => std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)),
+    }
 }
 
 /// Who writes to an output, by the numbers of the containers.
@@ -82,12 +92,6 @@ fn writers(job: &Job<'_>, roles: &IndexMap<String, RoleRoot>, name: &str) -> Ind
 ///
 /// Only root's numbers are the containers' own: without root, only the container's root writes.
 fn hand_over(path: &Path, writers: &IndexSet<(u32, u32)>, name: &str, notes: &mut Vec<String>) -> Result<()> {
-    // The folder is ours and new: its bits are to be those, whatever the umask.
-    let bits = |mode: u32| {
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))
-            .map_err(|error| machine("set the permissions of", path, &error))
-    };
-    bits(0o755)?;
     if writers.iter().all(|(uid, _)| *uid == 0) {
         return Ok(());
     }
@@ -96,7 +100,8 @@ fn hand_over(path: &Path, writers: &IndexSet<(u32, u32)>, name: &str, notes: &mu
         return std::os::unix::fs::chown(path, Some(uid), Some(gid))
             .map_err(|error| machine("give away", path, &error));
     }
-    bits(0o1777)?;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o1777))
+        .map_err(|error| machine("set the permissions of", path, &error))?;
     notes.push(format!(
         "everybody may write to the output `{name}`, since its writers are several users of the containers"
     ));

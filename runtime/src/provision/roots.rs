@@ -1,5 +1,6 @@
 //! The root file systems of a job: one for each role, made once and shared by its tasks under layers of their own.
 
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
@@ -11,6 +12,7 @@ use crate::allocate::image::{self, Image};
 use crate::allocate::{NamedUser, named_user};
 use crate::bundle::{Bundle, because};
 use crate::error::{Error, Kind, Result};
+use crate::id_map::IdMaps;
 use crate::job::TaskId;
 use crate::job::submission::EVERY_ROLE;
 use crate::root::{Root, archive};
@@ -48,7 +50,7 @@ impl RoleRoot {
 pub(super) fn of(
     job: &Job<'_>,
     told: &mut dyn FnMut(Progress),
-    _stopped: &AtomicBool,
+    stopped: &AtomicBool,
 ) -> Result<IndexMap<String, RoleRoot>> {
     // Archives that were unpacked, and folders that were looked at: several roles may have the same.
     let mut seen: IndexMap<String, (PathBuf, Option<Image>)> = IndexMap::new();
@@ -60,7 +62,7 @@ pub(super) fn of(
             Some("host") => (Base::Shared(Root::of_machine(&bundle)?), None),
             Some(path) => {
                 if !seen.contains_key(path) {
-                    seen.insert(path.to_owned(), look(job, path, seen.len())?);
+                    seen.insert(path.to_owned(), look(job, path, seen.len(), stopped)?);
                 }
                 let (files, image) = seen[path].clone();
                 (Base::Shared(Root::layered(files, &bundle)?), image)
@@ -97,7 +99,7 @@ fn chosen<'a>(job: &Job<'a>, role: &str) -> Option<&'a str> {
 }
 
 /// The folder with the files of a named root, and what the image says that came with it.
-fn look(job: &Job<'_>, path: &str, number: usize) -> Result<(PathBuf, Option<Image>)> {
+fn look(job: &Job<'_>, path: &str, number: usize, stopped: &AtomicBool) -> Result<(PathBuf, Option<Image>)> {
     let given = job.submission.folder.join(path);
     let found = std::fs::canonicalize(&given).map_err(|error| {
         Error::new(Kind::Config, format!("cannot open the root `{}`: {}", given.display(), because(&error)))
@@ -113,10 +115,11 @@ fn look(job: &Job<'_>, path: &str, number: usize) -> Result<(PathBuf, Option<Ima
             let parent = root.parent().unwrap_or(&root);
             std::fs::create_dir_all(parent)
                 .map_err(|error| crate::job::folder::machine("make the folder", parent, &error))?;
-            archive::unpack(&found, &root)?;
+            archive::unpack_unless(stopped, &found, &root)?;
         }
         return Ok((root, None));
     }
+    refuse_foreign(&found)?;
     if found.join("config.json").is_file() {
         let unpacked = Bundle::open(&found)?;
         let root = unpacked.config.spec.root().as_ref().map(|root| unpacked.dir.join(root.path()));
@@ -127,6 +130,30 @@ fn look(job: &Job<'_>, path: &str, number: usize) -> Result<(PathBuf, Option<Ima
         return Ok((link(job, root, number)?, Some(Image::of_bundle(&unpacked))));
     }
     Ok((link(job, found, number)?, None))
+}
+
+/// Refuses a folder that a normal user's container could not change, not even in a layer above it: who owns its files is
+/// nobody there (user_namespaces(7)), and every task gets files of ours.
+fn refuse_foreign(root: &Path) -> Result<()> {
+    let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
+    if uid.is_root() {
+        return Ok(());
+    }
+    let owner =
+        std::fs::metadata(root).map_err(|error| crate::job::folder::machine("look at", root, &error))?.uid();
+    let maps = IdMaps::rootless(uid.as_raw(), gid.as_raw())?;
+    let known = |extent: &crate::id_map::Extent| {
+        (extent.outside..extent.outside.saturating_add(extent.length)).contains(&owner)
+    };
+    if maps.users.extents().iter().any(known) {
+        return Ok(());
+    }
+    let message = format!(
+        "the root `{}` belongs to user {owner}, who is nobody in a container of yours",
+        root.display()
+    );
+    Err(Error::new(Kind::Unenforceable, message)
+        .help("give it as an archive, or a folder that you have unpacked yourself, so that tasks can be given files in it"))
 }
 
 /// A path that an overlay takes for its lower layer: fsconfig(2) takes 255 bytes, and `:` parts layers.

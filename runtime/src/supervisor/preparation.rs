@@ -64,8 +64,10 @@ pub(super) fn start(share: &Arc<Share>, mail: &Sender<Mail>) -> JoinHandle<()> {
 
 impl Preparation<'_> {
     fn carry_out(&self) -> Result<Prepared> {
+        // Before it waits for anything, so that nobody else gets its ports meanwhile.
+        let mut admission = self.enter()?;
         let slot = self.wait_for_the_turn()?;
-        let admission = self.wait_for_room()?;
+        self.wait_for_room(&mut admission)?;
         self.provide()?;
         self.make_network()?;
         Ok(Prepared { admission, slot })
@@ -105,24 +107,27 @@ impl Preparation<'_> {
         }
     }
 
-    fn wait_for_room(&self) -> Result<Admission> {
-        let Share { plan, folder, submission, .. } = self.share;
+    fn enter(&self) -> Result<Admission> {
+        let Share { plan, folder, .. } = self.share;
         let parent = |path: &std::path::Path| path.parent().unwrap_or(path).to_owned();
         let ledger =
             Ledger::standard(&Places { state: parent(&folder.state), records: parent(&folder.record) })?;
         if let Some(said) = &ledger.said {
             self.note(said);
         }
+        Admission::enter(ledger, &folder.id, &claim::of(plan))
+    }
+
+    fn wait_for_room(&self, admission: &mut Admission) -> Result<()> {
+        let Share { plan, folder, submission, .. } = self.share;
         let capacity = Capacity::of_machine(&folder.state)?;
-        let claim = claim::of(plan);
-        let mut admission = Admission::enter(ledger, &folder.id, &claim)?;
         let mut told = None;
         loop {
             match admission.ask(plan, &capacity, submission.queue)? {
                 Answer::Admitted => {
-                    self.event(EventKind::Scheduled, json!({ "claim": claim }));
-                    self.mail.send(Mail::Preparing(News::Claimed(claim)));
-                    return Ok(admission);
+                    self.event(EventKind::Scheduled, json!({ "claim": admission.claim() }));
+                    self.mail.send(Mail::Preparing(News::Claimed(admission.claim().clone())));
+                    return Ok(());
                 }
                 Answer::Waits { place, waits_for } => {
                     let now = Some((place, waits_for.clone()));

@@ -75,8 +75,7 @@ impl Share {
             process.set_terminal(Some(true));
         }
         if let Some(network) = &*self.network() {
-            network.attach(task, spec)?;
-            changed |= self.plan.network == jobc_schema::job::Network::Job;
+            changed |= network.attach(task, spec)?;
         }
         if changed {
             given.bundle.text = serde_json::to_vec(spec).map_err(|error| {

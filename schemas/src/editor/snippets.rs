@@ -143,7 +143,7 @@ fn job() -> Vec<Snippet> {
             "A server with a port, and how it is known to be ready.",
             json!({"${1:server}": {
                 "resources": {"cpu": "^${2:2}", "memory": "${3:4GiB}", "ports": {"http": "^${4:8080}"}},
-                "run": "${5:python serve.py --port $JOBC_PORT_HTTP}",
+                "run": "${5:python serve.py}",
                 "ready": {"port": "http"}
             }}),
         ),

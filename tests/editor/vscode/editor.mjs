@@ -20,7 +20,7 @@ export class Editor {
         const page = await context.newPage();
         await page.goto(`${address}/?folder=${folder}`);
         await page.locator(".monaco-workbench").waitFor({ timeout: 60_000 });
-        await page.locator(".part.statusbar").waitFor();
+        await page.locator(".part.statusbar").waitFor({ state: "attached" });
         return new Editor(page, folder, pictures);
     }
 
@@ -40,6 +40,12 @@ export class Editor {
     /** Puts a text in at once, as from a clipboard. */
     insert(text) {
         return this.page.keyboard.insertText(text);
+    }
+
+    /** Begins a line at the end of the text, so many blanks in, whatever the editor thinks of it. */
+    async newLine(blanks) {
+        await this.press("Control+End", "Enter", "Shift+Home", "Shift+Home");
+        await this.type(" ".repeat(blanks));
     }
 
     /** Runs a command by its title. */
@@ -66,7 +72,7 @@ export class Editor {
         await until(`the command ${title} does not start`, async () => !(await input.isVisible()) || !(await input.inputValue().catch(() => "")).startsWith(">"));
     }
 
-    /** Opens a file of the folder, puts the cursor into it and waits until it is in a language mode. */
+    /** Opens a file of the folder, puts the cursor into it and waits until it is in a language mode (null: in any). */
     async openFile(name, mode = "jobc job") {
         await this.press("Control+p");
         const input = this.page.locator(".quick-input-widget:visible input");
@@ -79,7 +85,9 @@ export class Editor {
         await this.press("Enter");
         await this.page.locator(`.tab.active[data-resource-name="${basename(name)}"]`).waitFor();
         await this.page.locator(".editor-group-container.active .monaco-editor.focused").waitFor();
-        await this.modeIs(mode);
+        if (mode !== null) {
+            await this.modeIs(mode);
+        }
     }
 
     /** Puts the cursor into the editor on the left. */
@@ -127,15 +135,15 @@ export class Editor {
         return undefined;
     }
 
-    /** The rows of the Problems panel as they are read, without the file's own row. */
+    /** The findings in the Problems panel as they are read: the second level of its tree, below the files. */
     async problems() {
         const panel = this.page.locator(".markers-panel");
         if (!(await panel.isVisible())) {
             await this.command("Problems: Focus on Problems View");
             await panel.waitFor();
         }
-        const rows = await panel.locator(ROW).allInnerTexts();
-        return rows.map((row) => row.replace(/\s+/g, " ").trim()).filter((row) => /\[Ln \d+/.test(row));
+        const rows = await panel.locator(`${ROW}[aria-level="2"]`).allInnerTexts();
+        return rows.map((row) => row.replace(/\s+/g, " ").trim());
     }
 
     /** What is suggested at the cursor, by label. Asks again while the list is empty: servers may still be starting. */
@@ -162,18 +170,17 @@ export class Editor {
         await row.first().click();
     }
 
-    /** The hover at the cursor. */
-    async hover(seconds = 20) {
+    /** The hover at the cursor, once it has all of these words; whoever contributes may be late. */
+    async hover(...words) {
         const contents = this.page.locator(".monaco-hover:visible .hover-contents");
         return await until(
-            "there is no hover",
+            async () => `the hover has not all of ${words}: ${await contents.allInnerTexts()}`,
             async () => {
                 await this.command("Show or Focus Hover");
                 await contents.first().waitFor({ timeout: 2000 }).catch(() => undefined);
                 const texts = (await contents.allInnerTexts()).map((text) => text.trim());
-                return texts.some((text) => text !== "" && text !== "Loading...") && texts;
+                return words.every((word) => texts.join("\n").includes(word)) && texts;
             },
-            seconds,
         );
     }
 

@@ -33,7 +33,11 @@ exports.activate = async () => {
         documentSelector: [{ language: "yaml" }, { pattern: "*.y(a)ml" }],
         middleware: { workspace: { configuration: ({ items }) => items.map(({ section }) => (section === "yaml" ? settings : null)) } },
     });
-    client.onRequest("custom/schema/request", () => ${JSON.stringify(`file://${SCHEMA}`)});
+    // As slowly as a schema comes from the network, so that findings come when the file has long been in another mode.
+    client.onRequest("custom/schema/request", async () => {
+        await new Promise((resolve) => setTimeout(resolve, 1000));
+        return ${JSON.stringify(`file://${SCHEMA}`)};
+    });
     await client.start();
     await client.sendNotification("yaml/registerCustomSchemaRequest");
     return { registerContributor: () => true };
@@ -54,8 +58,8 @@ function standIn() {
     return join(folder, "neighbour.vsix");
 }
 
-const BROKEN = `# yaml-language-server: $schema=${SCHEMA}
-version: 1
+const MODELINE = `# yaml-language-server: $schema=${SCHEMA}\n`;
+const BROKEN = `version: 1
 name: demo
 image: python:3.12-slim
 roles:
@@ -65,10 +69,11 @@ roles:
 `;
 
 export const NEIGHBOUR = {
-    extensions: standIn,
+    extensions: () => [standIn()],
     files(folder) {
         mkdirSync(folder, { recursive: true });
-        writeFileSync(join(folder, "job.yaml"), BROKEN);
+        writeFileSync(join(folder, "job.yaml"), MODELINE + BROKEN);
+        writeFileSync(join(folder, "train.yaml"), BROKEN);
         writeFileSync(join(folder, "other.yaml"), "nonsense: 1\n");
     },
     async play(editor, check, folder) {
@@ -77,12 +82,18 @@ export const NEIGHBOUR = {
         await until("the stand-in reports nothing", async () => (await editor.problems()).some((row) => row.includes("nonsense")));
         await editor.command("View: Close All Editors");
 
-        await editor.openFile("job.yaml");
-        const wanted = wantedProblems(join(folder, "job.yaml"));
-        check.equal(wanted.length, 1, "mistakes in the sample");
-        await problemsBecome(editor, wanted);
-        await editor.page.waitForTimeout(2000);
-        await problemsBecome(editor, wanted);
+        // One is a job by its name, the other by what it says, which the stand-in has seen before.
+        for (const name of ["train.yaml", "job.yaml"]) {
+            await editor.openFile(name);
+            const wanted = wantedProblems(join(folder, name));
+            check.equal(wanted.length, 1, "mistakes in the sample");
+            await editor.page.waitForTimeout(3000);
+            await problemsBecome(editor, wanted);
+            await editor.picture(`neighbour-${name}`);
+            if (name === "train.yaml") {
+                await editor.command("View: Close All Editors");
+            }
+        }
         await editor.focusEditor();
         await editor.goTo(8, 25);
         await editor.press("Enter");

@@ -31,13 +31,16 @@ export const NEWCOMER = {
         await editor.press("Tab", "Tab", "Tab", "Tab");
 
         for (const [block, name, needed] of ROLES) {
-            await editor.press("Control+End", "Enter", "Backspace");
+            await editor.newLine(2);
             await editor.suggestions();
             await editor.accept(block);
             await editor.type(name);
-            await editor.press("Escape", "Escape", "Control+End", "Enter");
+            await editor.press("Escape", "Escape");
+            await editor.newLine(4);
             await editor.suggestions();
             await editor.accept("needs");
+            // The field comes with an example in it, selected.
+            await editor.press("Backspace");
             const roles = await editor.suggestions();
             check.expect(roles.includes(needed), `offered in \`needs\` of ${name}: ${roles}`);
             await editor.picture(`newcomer-${name}`);
@@ -49,7 +52,8 @@ export const NEWCOMER = {
         const errors = compilerFindings(JOBC, path).filter(({ severity }) => severity === "error");
         check.equal(errors, [], `the job written from completions has errors:\n${text}`);
         check.equal(text.match(/^  \w+:$/gm), ["  prepare:", "  train:", "  evaluate:", "  serve:"], "the roles");
-        check.equal(text.match(/\bprepare\b|\btrain\b|\bevaluate\b/g).length, 6 + 2, `the roles' names in\n${text}`);
+        check.equal(text.match(/- \w+/g), ["- prepare", "- train", "- evaluate"], "what the roles need");
+        check.equal(text.match(/run: .*/g)?.filter((line) => !/[\w.]$/.test(line)), [], "commands that lost their end");
         await problemsBecome(editor, sound);
 
         // Broken by one letter, repaired by one key.
@@ -57,7 +61,7 @@ export const NEWCOMER = {
         await editor.goTo(text.split("\n").findIndex((line) => line.includes("instances:")) + 1, 6);
         await editor.press("Delete");
         await editor.save();
-        check.expect(wantedProblems(path).some((row) => row.startsWith("unknown key `nstances`")), `the mistake: ${wantedProblems(path)}`);
+        check.expect(wantedProblems(path).some((row) => row.startsWith("unknown key `istances`")), `the mistake: ${wantedProblems(path)}`);
         await problemsBecome(editor, wantedProblems(path));
         await editor.focusEditor();
         const fixes = await editor.quickFixes();

@@ -8,6 +8,7 @@ import { printed } from "../compiler.mjs";
 import { NEIGHBOUR } from "./neighbour.mjs";
 import { NEWCOMER } from "./newcomer.mjs";
 import { problemsBecome, wantedProblems } from "./problems.mjs";
+import { README } from "./readme.mjs";
 
 const EXAMPLE = join(REPOSITORY, "examples", "torchrun-4x8");
 
@@ -108,8 +109,9 @@ const PLAN = {
         await editor.openFile("job.yaml");
         const path = join(folder, "job.yaml");
         await editor.goTo(24, 7);
-        const hover = await editor.hover();
-        check.expect(hover.join("\n").includes("What each instance gets of the machine"), `the hover of \`resources\`: ${hover}`);
+        // One by the schema, one by the compiler.
+        const hover = await editor.hover("What each instance gets of the machine", "32 GPUs");
+        check.equal(hover.length, 2, `the hover of \`resources\`: ${hover}`);
         await editor.picture("hover");
         await editor.press("Escape");
 
@@ -184,5 +186,8 @@ function exists(path) {
         return false;
     }
 }
+
+/** What is played only when it is named. */
+export const ON_DEMAND = { readme: README };
 
 export const SCENES = { files: FILES, mistakes: MISTAKES, plan: PLAN, tasks: TASKS, absent: ABSENT, newcomer: NEWCOMER, neighbour: NEIGHBOUR };

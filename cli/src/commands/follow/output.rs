@@ -17,6 +17,8 @@ pub(crate) struct Outputs {
     to: To,
     /// Readers that went away.
     closed: [bool; 2],
+    /// What cannot be written to standard output is no reason to end.
+    goes_on: bool,
     colour: [bool; 2],
     terminal: [bool; 2],
 }
@@ -25,13 +27,14 @@ pub(crate) struct Outputs {
 const ENOUGH: usize = 64 << 10;
 
 impl Outputs {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(goes_on: bool) -> Self {
         let never = anstream::ColorChoice::Never;
         Self {
             writers: [Box::new(io::stdout()), Box::new(io::stderr())],
             buffer: Vec::new(),
             to: To::Output,
             closed: [false; 2],
+            goes_on,
             colour: [
                 anstream::AutoStream::choice(&io::stdout()) != never,
                 anstream::AutoStream::choice(&io::stderr()) != never,
@@ -63,7 +66,8 @@ impl Outputs {
     ///
     /// # Errors
     ///
-    /// Standard output's, `BrokenPipe` among them, once; nobody is left to tell when standard error itself is closed.
+    /// Standard output's, `BrokenPipe` among them, once, unless it goes on without; nobody is left to tell when standard
+    /// error itself is closed.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         let writer = &mut self.writers[self.to as usize];
         let closed = &mut self.closed[self.to as usize];
@@ -74,7 +78,18 @@ impl Outputs {
         };
         self.buffer.clear();
         *closed |= result.is_err();
-        if self.to == To::Output { result } else { Ok(()) }
+        match result {
+            Err(error) if self.to == To::Output && !self.goes_on => {
+                Err(io::Error::new(error.kind(), format!("cannot write to standard output: {error}")))
+            }
+            Err(error) if self.to == To::Output && error.kind() != ErrorKind::BrokenPipe => {
+                let line =
+                    format!("jobc: cannot write to standard output: {error}; `jobc logs` has the rest\n");
+                let _ = self.writers[To::Errors as usize].write_all(line.as_bytes());
+                Ok(())
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Outputs into one memory; both terminals with colours, or neither.
@@ -96,7 +111,7 @@ impl Outputs {
             writers: [Box::new(memory.clone()), Box::new(memory.clone())],
             colour: [terminal; 2],
             terminal: [terminal; 2],
-            ..Self::new()
+            ..Self::new(false)
         };
         (outputs, memory.0)
     }
@@ -108,7 +123,7 @@ pub(crate) fn or_end<T>(result: io::Result<T>) -> T {
         Ok(value) => value,
         Err(error) if error.kind() == ErrorKind::BrokenPipe => std::process::exit(0),
         Err(error) => {
-            crate::terminal::eprint(&format!("jobc: cannot write to standard output: {error}\n"));
+            crate::terminal::eprint(&format!("jobc: {error}\n"));
             std::process::exit(3);
         }
     }

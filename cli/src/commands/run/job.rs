@@ -30,7 +30,7 @@ use crate::commands::follow::printer::Look;
 use crate::commands::follow::{Follower, Shown};
 use crate::commands::jobs::{Jobs, span};
 use crate::commands::stop::exit_code;
-use crate::table::{Table, visible};
+use crate::table::Table;
 use attend::{Asked, Running};
 
 /// The exit code of a job that somebody ended.
@@ -81,6 +81,11 @@ fn carry_out(args: &RunArgs, built: &Built, jobs: &Jobs, format: FormatArg) -> R
         None => (None, None),
     };
     let mut running = submitted.start(theirs)?;
+    if args.verbose {
+        for (job, Running { folder, .. }) in built.jobs.iter().zip(&running) {
+            crate::terminal::eprint(&dry_run::described(&job.plan, folder)?);
+        }
+    }
     if args.detach {
         let ids: String = running.iter().map(|job| format!("{}\n", job.folder.id)).collect();
         crate::terminal::print(&ids);
@@ -92,11 +97,10 @@ fn carry_out(args: &RunArgs, built: &Built, jobs: &Jobs, format: FormatArg) -> R
     }
     let follower = follower(args, &running, format)?;
     let records = attend::attend(jobs, &mut running, &signals, &mut asked, follower)?;
-    let code = code_of(&records, built.jobs.len());
-    if !args.quiet || code != 0 {
-        crate::terminal::eprint(&summary(built, &records));
+    if built.jobs.len() > 1 && !args.quiet {
+        crate::terminal::eprint(&summary(built, &records).render(crate::terminal::columns_of_stderr()));
     }
-    Ok(code)
+    Ok(code_of(&records, built.jobs.len()))
 }
 
 /// The task that gets our terminal.
@@ -118,30 +122,23 @@ fn follower(args: &RunArgs, running: &[Running], format: FormatArg) -> Result<Op
         jobs.extend(Record::read(folder)?.map(|record| (folder.clone(), record)));
     }
     // What the task with the terminal wrote there is no log; the others' were shown nowhere yet.
-    let shown = Shown { tasks: args.no_logs.then(Vec::new), story: true, ..Shown::default() };
+    let shown = Shown { tasks: args.no_logs.then(Vec::new), story: true, goes_on: true, ..Shown::default() };
     let look = Look { json: format == FormatArg::Json, ..Look::default() };
     Ok(Some(Follower::new(&jobs, &shown, look)))
 }
 
-/// How a job ended, in a line; how the jobs of a matrix did, each with its values, in a table.
-fn summary(built: &Built, records: &[Record]) -> String {
-    if let [record] = records {
-        return format!("jobc: {}: {}\n", record.id, visible(&explanation(record)));
-    }
+/// How the jobs of a matrix ended, each with its values.
+fn summary(built: &Built, records: &[Record]) -> Table<4> {
     let mut table = Table::new(["JOB", "VALUES", "RAN", "END"]);
     for record in records {
         let job = built.jobs.iter().find(|job| job.plan.name == record.id.name);
         let values = job.into_iter().flat_map(|job| &job.plan.matrix);
         let values: Vec<String> = values.map(|(axis, value)| format!("{axis}={value}")).collect();
         let ran = record.started.zip(record.ended).map(|(started, ended)| span(ended.since(started)));
-        let cells = [record.id.to_string(), values.join(" "), ran.unwrap_or_default(), explanation(record)];
-        table.row(cells);
+        let end = record.end.as_ref().map_or(record.state.as_str(), |end| end.explanation.as_str());
+        table.row([record.id.to_string(), values.join(" "), ran.unwrap_or_default(), end.to_owned()]);
     }
-    table.render(crate::terminal::columns_of_stderr())
-}
-
-fn explanation(record: &Record) -> String {
-    record.end.as_ref().map_or(record.state.as_str(), |end| end.explanation.as_str()).to_owned()
+    table
 }
 
 /// The exit code: of one job its own; of a matrix 0 where every job ended well, 130 where they were interrupted, 1 where

@@ -21,7 +21,8 @@ fn what_there_is_to_run_is_told_from_what_is_there() {
     assert_eq!(of("none/a.txt"), job("none/a.txt"));
     // The bundle's reader says why it is none.
     assert_eq!(of("none"), What::Bundle(at("none")));
-    assert_eq!(of("absent"), What::Bundle(at("absent")));
+    let error = What::of(Some(&at("absent"))).unwrap_err().to_string();
+    assert!(error.ends_with("absent`: no such file or directory (ENOENT)"), "{error}");
     assert_eq!(What::of(None).unwrap(), What::Job(None));
     assert_eq!(What::of(Some(Path::new("-"))).unwrap(), What::Job(Some("-".into())));
     // A bundle beside a job file is a bundle.

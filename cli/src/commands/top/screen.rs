@@ -164,7 +164,7 @@ impl Screen {
     }
 
     /// Draws everything anew, over what is there, so that nothing flickers.
-    pub(super) fn draw(&mut self, view: &mut View) -> io::Result<()> {
+    pub(super) fn draw(view: &mut View) -> io::Result<()> {
         let size = tcgetwinsize(stdout()).ok();
         let columns = size.map_or(80, |size| usize::from(size.ws_col).max(20));
         let height = size.map_or(24, |size| usize::from(size.ws_row).max(4));
@@ -180,7 +180,7 @@ impl Screen {
     }
 
     /// The keys that were pressed; nothing where nobody can press any more.
-    pub(super) fn keys(&mut self) -> Option<Vec<Key>> {
+    pub(super) fn keys() -> Option<Vec<Key>> {
         let mut buffer = [0; 64];
         match rustix::io::read(stdin(), &mut buffer) {
             Ok(0) | Err(_) => None,

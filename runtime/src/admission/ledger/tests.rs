@@ -116,6 +116,17 @@ fn chosen_ports_are_kept_for_a_while() {
             Ok(vec![])
         })
         .unwrap();
+    // Who enters with them has them for good.
+    let own = Claim { ports: vec![20_000, 20_001, 8080], ..Claim::default() };
+    let (entry, _) = ledger.enter(&id("own"), &own).unwrap();
+    assert_eq!(names(&ledger).len(), 1);
+    ledger
+        .choose_ports(|taken| {
+            assert!(taken(20_000));
+            Ok(vec![20_002])
+        })
+        .unwrap();
+    drop(entry);
     // As if it had been chosen long ago, or before the machine was started again.
     for ticket in [0, u64::MAX] {
         let name = names(&ledger).remove(0);

@@ -1,3 +1,4 @@
+use std::os::unix::fs::MetadataExt as _;
 use std::sync::atomic::AtomicBool;
 
 use insta::assert_snapshot;
@@ -181,7 +182,6 @@ fn a_task_gets_what_only_this_run_knows() {
     let file = case.provided.place.path().join("files/a/0");
     assert_eq!(std::fs::read(&file).unwrap(), b"s3cr3t\n");
     let status = std::fs::metadata(&file).unwrap();
-    use std::os::unix::fs::MetadataExt as _;
     assert_eq!((status.uid(), status.gid(), status.mode() & 0o7777), (1001, 1002, 0o400));
     // Tasks begin with the same files and write to layers of their own.
     let (Root::Overlay { lower, on, upper_size, .. }, Root::Overlay { lower: other, on: beside, .. }) =

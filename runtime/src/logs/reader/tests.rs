@@ -200,6 +200,8 @@ fn whoever_waits_is_woken_by_a_line() {
 }
 
 proptest! {
+    // Each case makes up to a thousand files.
+    #![proptest_config(ProptestConfig::with_cases(48))]
     #[test]
     fn what_was_written_is_read(
         texts in prop::collection::vec("[a-z\n ]{0,40}", 0..20),

@@ -6,6 +6,7 @@
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::PathBuf;
 
+use camino::Utf8PathBuf;
 use jobc_runtime::admission::capacity::Capacity;
 use jobc_runtime::admission::claim;
 use jobc_runtime::allocate;
@@ -66,8 +67,8 @@ impl Drop for Scratch {
     }
 }
 
-/// The job as a whole.
-fn described(plan: &JobPlan, folder: &Folder) -> Result<String> {
+/// The job as a whole: what it takes, and in which order.
+pub(super) fn described(plan: &JobPlan, folder: &Folder) -> Result<String> {
     let capacity = Capacity::of_machine(&folder.state)?;
     let network = match plan.network {
         Network::Auto | Network::Host => "the machine's",
@@ -127,7 +128,7 @@ fn in_order(role: &RolePlan) -> String {
 /// Decides for the first task of each role as a supervisor does, and prints the operations.
 fn rehearsed(args: &RunArgs, built: &Built, job: &BuiltJob, folder: &Folder) -> Result<()> {
     let submission = submit::submission(args, &job.plan, built)?;
-    submit::write(folder, job, &submission)?;
+    submit::write(folder, &first_of_each_role(job), &submission)?;
     let secrets = Secrets::read(&job.plan, &submission.folder)?;
     let of_job = provision::Job { folder, plan: &job.plan, submission: &submission, secrets: &secrets };
     let provided = provision::rehearse(&of_job)?;
@@ -154,6 +155,14 @@ fn rehearsed(args: &RunArgs, built: &Built, job: &BuiltJob, folder: &Folder) -> 
         terminal::print(&format!("\n{}\nroot: {root}\n{changed}{steps}", heading(role)));
     }
     Ok(())
+}
+
+/// The job with the bundles that are looked at: a thousand alike need not be written to show one.
+fn first_of_each_role(job: &BuiltJob) -> BuiltJob {
+    let first: Vec<Utf8PathBuf> =
+        job.plan.roles.iter().map(|role| Utf8PathBuf::from(format!("oci/{}-0", role.name))).collect();
+    let files = job.files.iter().filter(|file| first.iter().any(|folder| file.path.starts_with(folder)));
+    BuiltJob { plan: job.plan.clone(), files: files.cloned().collect() }
 }
 
 /// The tasks that a list of operations is for.

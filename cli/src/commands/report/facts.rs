@@ -1,0 +1,137 @@
+//! What a report is made of.
+
+use std::collections::BTreeMap;
+
+use jobc_runtime::job::event::{self, Event, Kind};
+use jobc_runtime::job::record::{Record, TaskRecord};
+use jobc_runtime::job::{Folder, TaskId, Time};
+use jobc_runtime::logs::{Choice, Reader, Stream};
+use jobc_runtime::metrics::{self, Sample};
+
+/// So many of the last lines of each task are shown.
+const TAIL: u64 = 40;
+
+/// All that is known of a job.
+#[derive(Debug)]
+pub(super) struct Facts {
+    pub record: Record,
+    pub events: Vec<Event>,
+    /// When attempts were made, and ready.
+    seen: BTreeMap<(TaskId, u32), Seen>,
+    /// By task, in the order they were taken.
+    pub samples: BTreeMap<TaskId, Vec<Sample>>,
+    pub tails: BTreeMap<TaskId, Vec<Printed>>,
+    /// When they were gathered.
+    pub now: Time,
+}
+
+/// What events say of an attempt.
+#[derive(Clone, Copy, Debug, Default)]
+struct Seen {
+    created: Option<Time>,
+    ready: Option<Time>,
+}
+
+/// A line that a task printed.
+#[derive(Clone, Debug)]
+pub(super) struct Printed {
+    pub time: String,
+    pub stream: Stream,
+    pub text: Vec<u8>,
+    /// Whether more of it followed in the next line of the log.
+    pub goes_on: bool,
+}
+
+/// An attempt of a task, as the time line shows it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Attempt<'a> {
+    pub number: u32,
+    pub created: Option<Time>,
+    pub started: Option<Time>,
+    pub ready: Option<Time>,
+    pub ended: Option<Time>,
+    pub exit_code: Option<u8>,
+    pub reason: Option<&'a str>,
+}
+
+impl Facts {
+    /// Reads a job's files. What cannot be read is not shown: a report of half a job is better than none.
+    pub(super) fn gather(folder: &Folder, record: Record) -> Self {
+        let events = event::Reader::new(folder).read().unwrap_or_default();
+        let mut seen: BTreeMap<(TaskId, u32), Seen> = BTreeMap::new();
+        for event in &events {
+            let Some(key) = event.task.clone().zip(event.attempt) else { continue };
+            match event.event {
+                Kind::Created => seen.entry(key).or_default().created = Some(event.time),
+                Kind::Ready => seen.entry(key).or_default().ready = Some(event.time),
+                _ => {}
+            }
+        }
+        let mut samples: BTreeMap<TaskId, Vec<Sample>> = BTreeMap::new();
+        for sample in metrics::read(folder) {
+            samples.entry(sample.task.clone()).or_default().push(sample);
+        }
+        let tasks: Vec<TaskId> = record.tasks.iter().map(|task| task.task.clone()).collect();
+        let logs = tasks.iter().map(|task| folder.logs(task));
+        let mut reader = Reader::new(logs, Choice::default().tail(Some(TAIL)));
+        let mut tails: BTreeMap<TaskId, Vec<Printed>> = BTreeMap::new();
+        let mut each = |number: usize, line: &jobc_runtime::logs::Line<'_>| {
+            let (time, stream) = (line.time.to_owned(), line.stream);
+            let printed = Printed { time, stream, text: line.text.to_owned(), goes_on: !line.ends };
+            tails.entry(tasks[number].clone()).or_default().push(printed);
+            Ok(())
+        };
+        while reader.read(&mut each).unwrap_or(false) {}
+        Self { record, events, seen, samples, tails, now: Time::now() }
+    }
+
+    /// When the page's time begins.
+    pub(super) fn begin(&self) -> Time {
+        self.record.submitted
+    }
+
+    /// When it ends.
+    pub(super) fn end(&self) -> Time {
+        let last = self.events.iter().map(|event| event.time).max();
+        match self.record.ended {
+            Some(ended) => ended.max(last.unwrap_or(ended)),
+            None => self.now,
+        }
+    }
+
+    /// The attempts of a task that were begun, in order.
+    pub(super) fn attempts<'a>(&'a self, task: &'a TaskRecord) -> Vec<Attempt<'a>> {
+        let seen = |number| self.seen.get(&(task.task.clone(), number)).copied().unwrap_or_default();
+        let earlier = task.earlier.iter().map(|attempt| Attempt {
+            number: attempt.attempt,
+            created: seen(attempt.attempt).created,
+            started: attempt.started,
+            ready: seen(attempt.attempt).ready,
+            ended: attempt.ended,
+            exit_code: attempt.exit_code,
+            reason: attempt.reason.as_deref(),
+        });
+        let last = (task.attempt > 0).then(|| Attempt {
+            number: task.attempt,
+            created: seen(task.attempt).created,
+            started: task.started,
+            ready: task.ready,
+            ended: task.ended,
+            exit_code: task.exit_code,
+            reason: task.reason.as_deref(),
+        });
+        earlier.chain(last).collect()
+    }
+
+    /// The roles in the order of the plan, each with its tasks.
+    pub(super) fn roles(&self) -> Vec<(&str, Vec<&TaskRecord>)> {
+        let mut roles: Vec<(&str, Vec<&TaskRecord>)> = vec![];
+        for task in &self.record.tasks {
+            match roles.iter_mut().find(|(name, _)| *name == task.task.role) {
+                Some((_, tasks)) => tasks.push(task),
+                None => roles.push((&task.task.role, vec![task])),
+            }
+        }
+        roles
+    }
+}

@@ -1,0 +1,148 @@
+//! The page as a whole.
+
+use jobc_runtime::job::Time;
+use jobc_runtime::job::record::{JobState, Record};
+
+use super::super::jobs::span;
+use super::super::ps::counts;
+use super::facts::Facts;
+use super::html::escape;
+use super::{plots, tables, time_line};
+use crate::quantity::bytes;
+
+/// How it looks, in the light and in the dark.
+const STYLE: &str = include_str!("report.css");
+
+/// What the page may load and run: nothing, but for its own style.
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'";
+
+/// The whole page.
+pub(super) fn page(facts: &Facts) -> String {
+    let id = escape(&facts.record.id.to_string());
+    let mut out = format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n<title>{id} – jobc</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n"
+    );
+    out += &header(facts);
+    let mut section = |title: &str, content: String| {
+        out += &format!("<section>\n<h2>{title}</h2>\n{content}</section>\n");
+    };
+    section("Time line", legend() + &time_line::time_line(facts));
+    section("Use", plots::plots(facts));
+    section("Tasks", tables::tasks(facts));
+    section("Logs", tables::logs(facts));
+    section("Events", tables::events(facts));
+    let moment = facts.now;
+    let until = if facts.record.state.is_final() { "" } else { ", while the job ran" };
+    out += &format!(
+        "<footer>Written by jobc {} on {moment}{until}.</footer>\n</body>\n</html>\n",
+        env!("CARGO_PKG_VERSION")
+    );
+    out
+}
+
+fn header(facts: &Facts) -> String {
+    let record = &facts.record;
+    let state = record.state.as_str();
+    let mut out = format!(
+        "<header>\n<h1>{} <span class=\"state {}\">{state}</span></h1>\n",
+        escape(&record.id.to_string()),
+        colour(record.state)
+    );
+    if let Some(description) = &record.description {
+        out += &format!("<p>{}</p>\n", escape(description));
+    }
+    if let Some(end) = &record.end {
+        out += &format!(
+            "<p class=\"end {}\">{} <small>exit code {}</small></p>\n",
+            colour(record.state),
+            marked(&end.explanation),
+            end.exit_code
+        );
+    }
+    out += "<ul class=\"known\">\n";
+    for (name, value) in known(record, facts) {
+        out += &format!("<li><small>{name}</small><br>{}</li>\n", escape(&value));
+    }
+    out += "</ul>\n";
+    if !record.notes.is_empty() {
+        let notes: String = record.notes.iter().map(|note| format!("<li>{}</li>\n", marked(note))).collect();
+        out += &format!("<ul class=\"notes\">\n{notes}</ul>\n");
+    }
+    out + "</header>\n"
+}
+
+fn known(record: &Record, facts: &Facts) -> Vec<(&'static str, String)> {
+    let moment = |time: Option<Time>| time.map(|time| time.to_string());
+    let ran = record.started.map(|started| span(facts.end().since(started)));
+    let claim = &record.claim;
+    #[allow(clippy::cast_precision_loss)] // for people
+    let cpus = claim.cpu_millis as f64 / 1000.0;
+    let mut claimed = vec![];
+    if claim.cpu_millis > 0 {
+        claimed.push(format!("{cpus} CPUs"));
+    }
+    if claim.memory_bytes > 0 {
+        claimed.push(format!("{} of memory", bytes(claim.memory_bytes)));
+    }
+    if claim.gpus > 0 {
+        claimed.push(if claim.gpus == 1 { "1 GPU".to_owned() } else { format!("{} GPUs", claim.gpus) });
+    }
+    if claim.disk_bytes > 0 {
+        claimed.push(format!("{} of disk", bytes(claim.disk_bytes)));
+    }
+    let attempt = (record.attempt > 1).then(|| record.attempt.to_string());
+    let all = [
+        ("Tasks", Some(counts(record))),
+        ("Submitted", Some(record.submitted.to_string())),
+        ("Started", moment(record.started)),
+        ("Ended", moment(record.ended)),
+        ("Ran", ran),
+        ("Attempt of the job", attempt),
+        ("Claimed", Some(claimed.join(", ")).filter(|claimed| !claimed.is_empty())),
+        ("Network", Some(record.network.clone())),
+        ("Target", Some(record.target.clone())),
+        ("Source", Some(record.source.display().to_string())),
+    ];
+    all.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+}
+
+/// Words with names in backticks, which are set apart.
+fn marked(text: &str) -> String {
+    let mut out = String::new();
+    let parts: Vec<&str> = text.split('`').collect();
+    let is_paired = parts.len() % 2 == 1;
+    for (index, part) in parts.iter().enumerate() {
+        let part = escape(part);
+        out += &match index % 2 {
+            1 if is_paired => format!("<code>{part}</code>"),
+            1 => format!("`{part}"),
+            _ if index > 0 && !is_paired => format!("`{part}"),
+            _ => part,
+        };
+    }
+    out
+}
+
+fn legend() -> String {
+    let entries = [
+        ("held", "made"),
+        ("runs", "runs"),
+        ("good", "ended well"),
+        ("bad", "failed"),
+        ("still", "was ended"),
+    ];
+    let entries = entries.map(|(class, words)| format!("<span><i class=\"{class}\"></i>{words}</span>"));
+    format!("<p class=\"legend\">{}<span><i class=\"mark\"></i>ready</span></p>\n", entries.concat())
+}
+
+fn colour(state: JobState) -> &'static str {
+    match state {
+        JobState::Succeeded => "good",
+        JobState::Failed | JobState::TimedOut | JobState::Lost => "bad",
+        JobState::Running | JobState::Preparing => "runs",
+        _ => "still",
+    }
+}

@@ -1,0 +1,197 @@
+//! The tables of a report: tasks, the ends of their logs, events.
+
+use std::time::Duration;
+
+use jobc_runtime::job::record::{TaskRecord, TaskState};
+use jobc_runtime::logs::Stream;
+use jobc_runtime::metrics::Sample;
+
+use super::super::follow::story;
+use super::super::jobs::span;
+use super::facts::{Facts, Printed};
+use super::html::{anchor, as_on_a_terminal, escape};
+use crate::quantity::bytes;
+
+/// So many events are listed, at most.
+const EVENTS: usize = 2000;
+
+/// So many characters of a line are shown, at most.
+const LINE: usize = 1000;
+
+/// So many logs of tasks that failed are unfolded.
+const UNFOLDED: usize = 4;
+
+/// The tasks: how each ended, and what it used in all.
+pub(super) fn tasks(facts: &Facts) -> String {
+    let headings = [
+        "Task",
+        "State",
+        "Attempts",
+        "Exit",
+        "Why",
+        "Ran",
+        "CPU time",
+        "Most memory",
+        "Limit",
+        "Read",
+        "Written",
+    ];
+    let mut out = String::from("<div class=\"wide\"><table>\n<thead><tr>");
+    out.extend(headings.map(|heading| format!("<th>{heading}</th>")));
+    out += "</tr></thead>\n<tbody>\n";
+    for task in &facts.record.tasks {
+        let used = Used::of(facts.samples.get(&task.task).map(Vec::as_slice).unwrap_or_default());
+        let shown = |amount: Option<u64>| amount.map(bytes).unwrap_or_default();
+        let ran = facts.attempts(task).last().and_then(|attempt| {
+            let end = attempt.ended.unwrap_or_else(|| facts.end());
+            Some(span(end.since(attempt.started?)))
+        });
+        let memory = shown(used.memory) + &used.reached();
+        let cells = [
+            (String::new(), task.attempt.to_string()),
+            (String::new(), task.exit_code.map(|code| code.to_string()).unwrap_or_default()),
+            (" class=\"text\"".to_owned(), task.reason.clone().unwrap_or_default()),
+            (String::new(), ran.unwrap_or_default()),
+            (String::new(), used.cpu.map(span).unwrap_or_default()),
+            (String::new(), memory),
+            (String::new(), shown(task.limits.get("memory_bytes").copied())),
+            (String::new(), shown(used.read)),
+            (String::new(), shown(used.written)),
+        ];
+        let name = escape(&task.task.to_string());
+        let state = task.state.as_str();
+        out += &format!(
+            "<tr><td class=\"text\"><a href=\"#{}\">{name}</a></td><td class=\"text\"><span class=\"state {}\">{state}</span></td>",
+            anchor(&task.task),
+            colour(task.state)
+        );
+        out.extend(cells.map(|(class, text)| format!("<td{class}>{}</td>", escape(&text))));
+        out += "</tr>\n";
+    }
+    out + "</tbody></table></div>\n"
+}
+
+/// What a task used in all its attempts.
+#[derive(Default)]
+struct Used {
+    cpu: Option<Duration>,
+    memory: Option<u64>,
+    read: Option<u64>,
+    written: Option<u64>,
+    hits: u64,
+    kills: u64,
+}
+
+impl Used {
+    fn of(samples: &[Sample]) -> Self {
+        let mut used = Self::default();
+        for attempt in samples.chunk_by(|a, b| a.attempt == b.attempt) {
+            let Some(last) = attempt.last() else { continue };
+            let usage = &last.usage;
+            let add = |sum: &mut Option<u64>, more: Option<u64>| {
+                *sum = more.map(|more| sum.unwrap_or(0) + more).or(*sum);
+            };
+            add(&mut used.read, usage.read_bytes);
+            add(&mut used.written, usage.written_bytes);
+            let cpu = usage.cpu_usec.map(Duration::from_micros);
+            used.cpu = cpu.map(|cpu| used.cpu.unwrap_or_default() + cpu).or(used.cpu);
+            // Without a count of the peak the samples' own is the nearest.
+            let seen = attempt.iter().filter_map(|sample| sample.usage.memory).max();
+            used.memory = used.memory.max(usage.memory_peak.max(seen));
+            used.hits += usage.memory_limit_hits.unwrap_or(0);
+            used.kills += usage.oom_kills.unwrap_or(0);
+        }
+        used
+    }
+
+    /// What the limit did.
+    fn reached(&self) -> String {
+        match (self.hits, self.kills) {
+            (_, kills) if kills > 0 => format!(" (limit reached, {kills} killed)"),
+            (hits, _) if hits > 0 => " (limit reached)".to_owned(),
+            _ => String::new(),
+        }
+    }
+}
+
+fn colour(state: TaskState) -> &'static str {
+    match state {
+        TaskState::Succeeded => "good",
+        TaskState::Failed | TaskState::Retrying => "bad",
+        TaskState::Running | TaskState::Ready => "runs",
+        _ => "still",
+    }
+}
+
+/// The last that each task printed; those of failed tasks are unfolded.
+pub(super) fn logs(facts: &Facts) -> String {
+    let mut out = String::new();
+    let mut unfolded = 0;
+    let decided = facts.record.end.as_ref().and_then(|end| end.task.as_ref());
+    for task in &facts.record.tasks {
+        let lines = facts.tails.get(&task.task).map(Vec::as_slice).unwrap_or_default();
+        let wanted =
+            decided == Some(&task.task) || task.state == TaskState::Failed || facts.record.tasks.len() == 1;
+        let open = wanted && unfolded < UNFOLDED && !lines.is_empty();
+        unfolded += usize::from(open);
+        out += &log(task, lines, open);
+    }
+    out
+}
+
+fn log(task: &TaskRecord, lines: &[Printed], open: bool) -> String {
+    let open = if open { " open" } else { "" };
+    let count = match lines.len() {
+        0 => "nothing".to_owned(),
+        1 => "1 line".to_owned(),
+        count => format!("last {count} lines"),
+    };
+    let mut out = format!(
+        "<details id=\"{}\"{open}><summary>{} <small>{count}</small></summary>\n<div class=\"log\">",
+        anchor(&task.task),
+        escape(&task.task.to_string())
+    );
+    for line in lines {
+        let class = match line.stream {
+            Stream::Stdout => "",
+            Stream::Stderr => " class=\"err\"",
+            Stream::Jobc => " class=\"note\"",
+        };
+        let text = as_on_a_terminal(&line.text);
+        let cut: String = text.chars().take(LINE).collect();
+        let more = if cut.len() < text.len() || line.goes_on { "…" } else { "" };
+        let time = line.time.get(11..23).unwrap_or_default();
+        out += &format!("<div{class}><time>{}</time>{}{more}</div>\n", escape(time), escape(&cut));
+    }
+    out + "</div></details>\n"
+}
+
+/// What happened, in order; the middle is left out where it is too much.
+pub(super) fn events(facts: &Facts) -> String {
+    let all = &facts.events;
+    let left_out = all.len().saturating_sub(EVENTS);
+    let mut out = format!(
+        "<details><summary>{} events</summary>\n<div class=\"wide\"><table>\n<thead><tr><th>Time</th><th>Task</th><th>Event</th><th>What</th></tr></thead>\n<tbody>\n",
+        all.len()
+    );
+    for (index, event) in all.iter().enumerate() {
+        if left_out > 0 && index == EVENTS / 2 {
+            out +=
+                &format!("<tr><td class=\"text\" colspan=\"4\">{left_out} events are left out</td></tr>\n");
+        }
+        if left_out > 0 && (EVENTS / 2..EVENTS / 2 + left_out).contains(&index) {
+            continue;
+        }
+        let task = event.task.as_ref().map(ToString::to_string).unwrap_or_default();
+        let kind = serde_json::to_value(event.event).unwrap_or_default();
+        let attempt =
+            event.attempt.filter(|&attempt| attempt > 1).map(|attempt| format!("attempt {attempt}"));
+        let words = [attempt, Some(story::words(event)).filter(|words| !words.is_empty())];
+        let words = words.into_iter().flatten().collect::<Vec<_>>().join(", ");
+        let cells = [event.time.to_string(), task, kind.as_str().unwrap_or_default().to_owned(), words];
+        out += "<tr>";
+        out.extend(cells.map(|cell| format!("<td class=\"text\">{}</td>", escape(&cell))));
+        out += "</tr>\n";
+    }
+    out + "</tbody></table></div></details>\n"
+}

@@ -1,0 +1,174 @@
+//! The commands that show what jobs print, use and go through, on the files of a job that has ended.
+
+use serde_json::{Value, json};
+
+use crate::folder::{Folder, Run, binary};
+
+/// A job of a server and two workers that has ended, with logs, events and no samples.
+fn ended() -> Folder {
+    let folder = Folder::new();
+    let task = |name: &str, exit_code: u8| {
+        json!({
+            "task": name, "state": if exit_code == 0 { "succeeded" } else { "failed" }, "attempt": 1,
+            "started": "2026-11-21T13:00:00.000Z", "ended": "2026-11-21T13:00:09.000Z", "exit_code": exit_code,
+        })
+    };
+    let record = json!({
+        "version": 1, "id": "watched.1", "source": "/job.yaml", "target": "local", "owner": 0, "state": "failed",
+        "submitted": "2026-11-21T13:00:00.000Z", "started": "2026-11-21T13:00:00.000Z",
+        "ended": "2026-11-21T13:00:10.000Z", "attempt": 1, "network": "host",
+        "claim": {"cpu_millis": 0, "memory_bytes": 0, "gpus": 0, "disk_bytes": 0},
+        "tasks": [task("ps-0", 0), task("worker-0", 0), task("worker-10", 1)],
+        "end": {"explanation": "failed: `worker` reached min_failed 1", "exit_code": 1},
+    });
+    folder.write("state/jobc/jobs/watched.1/job.json", &record.to_string());
+    let events = [
+        json!({"time": "2026-11-21T13:00:00.000Z", "event": "submitted", "detail": {"tasks": 3}}),
+        json!({"time": "2026-11-21T13:00:00.500Z", "event": "started", "task": "worker-10", "attempt": 1, "detail": {"pid": 7}}),
+        json!({"time": "2026-11-21T13:00:09.000Z", "event": "ended", "task": "worker-10", "attempt": 1, "detail": {"exit_code": 1}}),
+    ];
+    let lines: String = events.iter().map(|event| format!("{event}\n")).collect();
+    folder.write("state/jobc/jobs/watched.1/events.jsonl", &lines);
+    let log = |task: &str, lines: &[(u32, &str)]| {
+        let text: String = lines
+            .iter()
+            .map(|(second, rest)| format!("2026-11-21T13:00:{second:02}.000000Z {rest}\n"))
+            .collect();
+        folder.write(&format!("state/jobc/jobs/watched.1/logs/{task}/000001.log"), &text);
+    };
+    log("ps-0", &[(1, "stdout F 1 listening"), (8, "stderr F 1 bye")]);
+    log("worker-0", &[(2, "stdout F 1 epoch 1"), (3, "stdout P 1 half "), (4, "stdout F 1 a line")]);
+    log("worker-10", &[(2, "stdout F 1 epoch 1"), (5, "stderr F 1 Killed"), (6, "stdout F 2 訓練")]);
+    folder
+}
+
+impl Folder {
+    fn about_jobs(&self, arguments: &[&str]) -> Run {
+        Run::of(self.command(binary()).args(arguments).env("XDG_STATE_HOME", self.path().join("state")))
+    }
+
+    fn line(&self, line: &str) -> Run {
+        let mut bash = self.command("bash");
+        bash.args(["-c", line]).env("JOBC", binary()).env("XDG_STATE_HOME", self.path().join("state"));
+        Run::of(&mut bash)
+    }
+}
+
+#[test]
+fn logs_are_merged_and_say_whose_they_are() {
+    let run = ended().about_jobs(&["logs", "watched"]).exits(0);
+    assert_eq!(
+        run.out,
+        "ps-0      | listening\n\
+         worker-0  | epoch 1\n\
+         worker-10 | epoch 1\n\
+         worker-0  | half a line\n\
+         worker-10 | 訓練\n"
+    );
+    assert_eq!(run.err, "worker-10 | Killed\nps-0      | bye\n");
+}
+
+#[test]
+fn a_task_alone_is_shown_as_it_printed() {
+    let folder = ended();
+    let shown =
+        |arguments: &[&str]| folder.about_jobs(&[&["logs", "watched.1"], arguments].concat()).exits(0).out;
+    assert_eq!(shown(&["worker-0"]), "epoch 1\nhalf a line\n");
+    assert_eq!(shown(&["ps"]), "listening\n");
+    assert_eq!(shown(&["worker", "-n", "1", "--attempt", "1"]), "worker-0  | half a line\n");
+    assert_eq!(shown(&["--since", "2026-11-21T13:00:06Z"]), "worker-10 | 訓練\n");
+    assert_eq!(shown(&["--since", "1s"]), "");
+    assert_eq!(shown(&["-f", "worker-0", "--tail", "1"]), "half a line\n");
+    assert_eq!(shown(&["--timestamps", "worker-0", "-n", "1"]), "2026-11-21T13:00:03.000000Z half a line\n");
+}
+
+#[test]
+fn what_is_not_there_is_said() {
+    let folder = ended();
+    folder.about_jobs(&["logs", "wached"]).exits(2).says("did you mean `watched`?");
+    folder.about_jobs(&["logs", "watched", "worker-1"]).exits(2).says("has no task `worker-1`");
+    folder.about_jobs(&["logs", "watched", "--since", "soon"]).exits(2).says("write a time such as `10m`");
+    folder.about_jobs(&["events", "watched", "--format", "xml"]).exits(2).says("possible values: text, json");
+}
+
+#[test]
+fn programs_get_an_object_a_line() {
+    let folder = ended();
+    let objects = |run: Run| -> Vec<Value> {
+        run.exits(0).out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    };
+    let lines = objects(folder.about_jobs(&["logs", "watched", "--format", "json"]));
+    assert_eq!(lines.len(), 7);
+    assert_eq!(
+        lines[3],
+        json!({
+            "time": "2026-11-21T13:00:03.000000Z", "job": "watched.1", "task": "worker-0", "attempt": 1,
+            "stream": "stdout", "text": "half a line", "ends": true,
+        })
+    );
+    let events = objects(folder.about_jobs(&["events", "watched", "--format", "json"]));
+    assert_eq!(events[2]["detail"]["exit_code"], 1);
+    assert_eq!(objects(folder.about_jobs(&["stats", "watched", "--format", "json"])).len(), 0);
+}
+
+#[test]
+fn events_are_lines() {
+    let run = ended().about_jobs(&["events", "-f", "watched"]).exits(0);
+    assert_eq!(
+        run.out,
+        "2026-11-21T13:00:00.000Z             submitted      tasks: 3\n\
+         2026-11-21T13:00:00.500Z  worker-10  started        process 7\n\
+         2026-11-21T13:00:09.000Z  worker-10  ended          exit 1\n"
+    );
+}
+
+#[test]
+fn nothing_is_used_by_a_job_that_has_ended() {
+    let folder = ended();
+    for command in ["stats", "top"] {
+        let run = folder.about_jobs(&[command, "watched"]).exits(0);
+        assert_eq!(run.out, "JOB  TASK  CPU  MEMORY  LIMIT  READ  WRITTEN  PIDS  GPU\n");
+    }
+}
+
+#[test]
+fn a_reader_that_leaves_is_no_error() {
+    let folder = ended();
+    let long: String = (0..20_000).map(|n| format!("2026-11-21T13:00:30.000000Z stdout F 1 {n}\n")).collect();
+    folder.write("state/jobc/jobs/watched.1/logs/worker-0/000002.log", &long);
+    for command in
+        ["logs watched", "logs -f watched worker-0", "logs --format json watched", "report watched -o -"]
+    {
+        let run = folder
+            .line(&format!("$JOBC {command} 2>/dev/null | head -1 >/dev/null; echo ${{PIPESTATUS[0]}}"));
+        assert_eq!(run.out, "0\n", "{command}");
+    }
+    folder.line("$JOBC logs watched >/dev/full").exits(3).says("cannot write to standard output");
+}
+
+#[test]
+fn colours_are_for_terminals_and_for_who_asks() {
+    let folder = ended();
+    let plain = folder.about_jobs(&["logs", "watched"]);
+    assert!(!plain.out.contains('\u{1b}'));
+    let coloured = folder.about_jobs(&["logs", "watched", "--colour", "always"]).out;
+    let of = |task: &str| coloured.lines().find(|line| line.contains(task)).unwrap()[..5].to_owned();
+    assert_eq!(of("ps-0"), "\u{1b}[36m");
+    assert_eq!(of("worker-0"), "\u{1b}[33m");
+    // The same colour, whichever tasks are shown.
+    let alone = folder.about_jobs(&["logs", "watched", "worker", "--colour", "always"]).out;
+    assert!(alone.starts_with("\u{1b}[33mworker-0  |"), "{alone}");
+}
+
+#[test]
+fn a_page_is_written() {
+    let folder = ended();
+    let run = folder.about_jobs(&["report", "watched"]).exits(0);
+    assert_eq!(run.out, "watched.1.html\n");
+    let page = folder.read("watched.1.html");
+    assert!(page.starts_with("<!DOCTYPE html>") && page.contains("<code>worker</code> reached min_failed 1"));
+    folder
+        .about_jobs(&["report", "watched", "-o", "absent/page.html"])
+        .exits(3)
+        .says("cannot write `absent/page.html`");
+}

@@ -1,0 +1,103 @@
+//! Quick fixes: the compiler's own, one at a time, or all that certainly mean the same.
+
+use std::collections::HashMap;
+
+use jobc_compiler::diagnostic::Safety;
+use lsp_types::{
+    CodeAction, CodeActionKind, CodeActionParams, Diagnostic, Range, TextEdit, Uri, WorkspaceEdit,
+};
+
+use crate::diagnostics::Places;
+use crate::session::Session;
+
+/// The kind of the action that applies every safe fix.
+pub(crate) const FIX_ALL: &str = "source.fixAll.jobc";
+
+/// The fixes for a range of a text.
+pub(crate) fn actions(session: &Session<'_>, params: &CodeActionParams) -> Vec<CodeAction> {
+    let uri = &params.text_document.uri;
+    let wanted = params.context.only.as_deref();
+    let wants = |kind: &str| {
+        let begins =
+            |only: &CodeActionKind| kind == only.to_string() || kind.starts_with(&format!("{only}."));
+        wanted.is_none_or(|only| only.iter().any(begins))
+    };
+    // A job's findings may stand in its targets file, and several jobs may have one there.
+    let mut quick: Vec<CodeAction> = vec![];
+    let mut safe: Vec<Vec<(Uri, TextEdit)>> = vec![];
+    for (job, analysis) in session.analyses() {
+        let places = Places::new(&analysis.sources, &session.client, |id| analysis.uri(id, &job));
+        for finding in &analysis.findings {
+            let (at, diagnostic) = places.diagnostic(finding, &job);
+            if at != *uri {
+                continue;
+            }
+            for fix in &finding.fixes {
+                let Some(edits) = places.edits(&fix.edits) else { continue };
+                let is_safe = fix.safety == Safety::Safe;
+                if touches(diagnostic.range, params.range) && wants("quickfix") {
+                    let action = quick_fix(&fix.message, is_safe, edits.clone(), diagnostic.clone());
+                    if !quick.contains(&action) {
+                        quick.push(action);
+                    }
+                }
+                if is_safe && at == *uri && edits.iter().all(|(in_file, _)| in_file == uri) {
+                    safe.push(edits);
+                }
+            }
+        }
+    }
+    // Offered where it was asked for, and not beside every finding.
+    if wanted.is_some() && wants(FIX_ALL) && !safe.is_empty() {
+        quick.push(fix_all(safe));
+    }
+    quick
+}
+
+fn quick_fix(
+    message: &str,
+    is_safe: bool,
+    edits: Vec<(Uri, TextEdit)>,
+    diagnostic: Diagnostic,
+) -> CodeAction {
+    CodeAction {
+        title: message.to_owned(),
+        kind: Some(CodeActionKind::QuickFix),
+        diagnostics: Some(vec![diagnostic]),
+        is_preferred: Some(is_safe),
+        edit: Some(workspace_edit(edits)),
+        ..CodeAction::default()
+    }
+}
+
+/// Every safe fix that does not touch one before it; what is left is found by the next run.
+fn fix_all(fixes: Vec<Vec<(Uri, TextEdit)>>) -> CodeAction {
+    let mut taken: Vec<(Uri, TextEdit)> = vec![];
+    for edits in fixes {
+        let free =
+            |(_, edit): &(Uri, TextEdit)| taken.iter().all(|(_, other)| !touches(edit.range, other.range));
+        if edits.iter().all(free) {
+            taken.extend(edits);
+        }
+    }
+    CodeAction {
+        title: "apply every safe fix of jobc".to_owned(),
+        kind: Some(CodeActionKind::from(FIX_ALL)),
+        edit: Some(workspace_edit(taken)),
+        ..CodeAction::default()
+    }
+}
+
+/// Edits by address.
+pub(crate) fn workspace_edit(edits: Vec<(Uri, TextEdit)>) -> WorkspaceEdit {
+    // The protocol's type asks for a hash map; it is read by keys alone.
+    let mut changes: HashMap<Uri, Vec<TextEdit>> = HashMap::new();
+    for (uri, edit) in edits {
+        changes.entry(uri).or_default().push(edit);
+    }
+    WorkspaceEdit { changes: Some(changes), ..WorkspaceEdit::default() }
+}
+
+fn touches(a: Range, b: Range) -> bool {
+    a.start <= b.end && b.start <= a.end
+}

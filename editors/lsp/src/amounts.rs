@@ -1,0 +1,53 @@
+//! What roles take, in words.
+
+use jobc_schema::Bytes;
+use jobc_schema::plan::{GpuPlan, RolePlan};
+
+/// What one instance and all of a role take: `4 instances; each 64 CPUs, 512GiB, 8 GPUs; in all 32 GPUs, …`.
+pub(crate) fn of_role(role: &RolePlan) -> String {
+    let each = parts(role, 1);
+    let instances = plural(u64::from(role.instances), "instance");
+    match (role.instances, &each[..]) {
+        (_, []) => instances,
+        (1, each) => format!("{instances}: {}", each.join(", ")),
+        (n, each) => format!("{instances}, each {}; in all {}", each.join(", "), parts(role, n).join(", ")),
+    }
+}
+
+/// The totals that are worth a hint: GPUs and memory of all instances, such as `4 instances: 32 GPUs, 2TiB`.
+pub(crate) fn hint(role: &RolePlan) -> Option<String> {
+    let memory = role.resources.memory_bytes.map(|bytes| bytes.saturating_mul(role.instances.into()));
+    let gpus = role.resources.gpu.as_ref().filter(|gpu| gpu.count > 0).map(|gpu| gpus(gpu, role.instances));
+    let parts: Vec<String> = gpus.into_iter().chain(memory.map(|bytes| Bytes(bytes).to_string())).collect();
+    let all = Some(parts.join(", ")).filter(|all| !all.is_empty())?;
+    Some(if role.instances > 1 { format!("{} instances: {all}", role.instances) } else { all })
+}
+
+fn parts(role: &RolePlan, instances: u32) -> Vec<String> {
+    let resources = &role.resources;
+    let n = u64::from(instances);
+    let mut parts = vec![];
+    parts.extend(resources.cpu_millis.map(|millis| cpus(millis.saturating_mul(n))));
+    parts.extend(resources.memory_bytes.map(|bytes| Bytes(bytes.saturating_mul(n)).to_string()));
+    parts.extend(resources.gpu.as_ref().filter(|gpu| gpu.count > 0).map(|gpu| gpus(gpu, instances)));
+    parts
+}
+
+/// Thousandths of a CPU: `1 CPU`, `64 CPUs`, `0.5 CPUs`.
+pub(crate) fn cpus(millis: u64) -> String {
+    if millis.is_multiple_of(1000) {
+        return plural(millis / 1000, "CPU");
+    }
+    let fraction = format!("{:03}", millis % 1000);
+    format!("{}.{} CPUs", millis / 1000, fraction.trim_end_matches('0'))
+}
+
+/// GPUs or slices of all instances.
+fn gpus(gpu: &GpuPlan, instances: u32) -> String {
+    let what = if gpu.share.is_some() { "GPU slice" } else { "GPU" };
+    plural(u64::from(gpu.count) * u64::from(instances), what)
+}
+
+pub(crate) fn plural(n: u64, what: &str) -> String {
+    if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
+}

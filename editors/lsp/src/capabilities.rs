@@ -1,0 +1,62 @@
+//! What the server says it can do.
+
+use lsp_types::{
+    CodeActionKind, CodeActionOptions, CodeLensOptions, CompletionOptions, RenameOptions, SaveOptions,
+    ServerCapabilities, TextDocumentSyncKind, TextDocumentSyncOptions,
+};
+use serde_json::{Value, json};
+
+use crate::actions::FIX_ALL;
+use crate::client::Client;
+
+/// The answer to `initialize`.
+pub(crate) fn initialize(client: &Client) -> Value {
+    let sync = TextDocumentSyncOptions {
+        open_close: Some(true),
+        change: Some(TextDocumentSyncKind::Incremental),
+        save: Some(SaveOptions { include_text: Some(false) }.into()),
+        ..TextDocumentSyncOptions::default()
+    };
+    let settings = client.settings;
+    let capabilities = ServerCapabilities {
+        position_encoding: Some(client.encoding.kind()),
+        text_document_sync: Some(sync.into()),
+        completion_provider: Some(CompletionOptions {
+            trigger_characters: Some([".", " ", ":", "[", "{", "\"", "/", "-"].map(str::to_owned).to_vec()),
+            ..CompletionOptions::default()
+        }),
+        hover_provider: Some(true.into()),
+        definition_provider: Some(true.into()),
+        references_provider: Some(true.into()),
+        rename_provider: Some(
+            RenameOptions { prepare_provider: Some(true), ..RenameOptions::default() }.into(),
+        ),
+        document_symbol_provider: Some(true.into()),
+        folding_range_provider: Some(true.into()),
+        document_formatting_provider: Some(true.into()),
+        inlay_hint_provider: settings.inlay_hints.then(|| true.into()),
+        code_lens_provider: settings.code_lens.then(CodeLensOptions::default),
+        code_action_provider: Some(
+            CodeActionOptions {
+                code_action_kinds: Some(vec![CodeActionKind::QuickFix, CodeActionKind::from(FIX_ALL)]),
+                ..CodeActionOptions::default()
+            }
+            .into(),
+        ),
+        ..ServerCapabilities::default()
+    };
+    json!({
+        "capabilities": capabilities,
+        "serverInfo": {"name": "jobc", "version": env!("CARGO_PKG_VERSION")},
+    })
+}
+
+/// The request that asks the client to tell of changed files: those a job may read.
+pub(crate) fn watching() -> Value {
+    let globs = ["**/*.{yaml,yml,json,txt,toml,cfg,conf}", "**/*Dockerfile*"];
+    json!({"registrations": [{
+        "id": "jobc-files",
+        "method": "workspace/didChangeWatchedFiles",
+        "registerOptions": {"watchers": globs.map(|glob| json!({"globPattern": glob}))},
+    }]})
+}

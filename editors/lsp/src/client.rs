@@ -1,0 +1,76 @@
+//! What the client said it can do and wants.
+
+use lsp_types::InitializeParams;
+use serde::Deserialize;
+
+use crate::text::Encoding;
+
+/// A client.
+#[derive(Clone, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "what a client can do is a list of yes and no")]
+pub(crate) struct Client {
+    pub(crate) encoding: Encoding,
+    pub(crate) settings: Settings,
+    /// Whether it shows other places of a finding.
+    pub(crate) related_information: bool,
+    /// Whether it opens the address behind a code.
+    pub(crate) code_description: bool,
+    /// Whether inserted text may have places to stop at.
+    pub(crate) snippets: bool,
+    /// Whether inserted lines can be indented as the line they begin on.
+    pub(crate) adjusts_indentation: bool,
+    /// Whether symbols may have symbols below them.
+    pub(crate) nested_symbols: bool,
+    /// Whether it can be asked to watch files.
+    pub(crate) watches_files: bool,
+}
+
+/// `initializationOptions`; what is not known is left to later versions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct Settings {
+    /// Whether to complete and explain what the schema says.
+    pub(crate) schema_features: bool,
+    /// Whether to show totals behind a role's name.
+    pub(crate) inlay_hints: bool,
+    /// Whether to show Build, Run and Show plan above a job.
+    pub(crate) code_lens: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { schema_features: true, inlay_hints: true, code_lens: true }
+    }
+}
+
+impl Client {
+    pub(crate) fn new(params: &InitializeParams) -> Self {
+        let capabilities = &params.capabilities;
+        let text = capabilities.text_document.as_ref();
+        let general = capabilities.general.as_ref();
+        let offered = general.and_then(|general| general.position_encodings.as_deref()).unwrap_or_default();
+        let publish = text.and_then(|text| text.publish_diagnostics.as_ref());
+        let diagnostics = publish.map(|publish| &publish.diagnostics_capabilities);
+        let item = text.and_then(|text| text.completion.as_ref()?.completion_item.as_ref());
+        let modes = item.and_then(|item| item.insert_text_mode_support.as_ref());
+        let options = params.initialization_options.clone().filter(|options| !options.is_null());
+        let settings = options.map(serde_json::from_value).transpose().unwrap_or_else(|error| {
+            eprintln!("jobc lsp: `initializationOptions` cannot be read, the defaults are used: {error}");
+            None
+        });
+        let watching = capabilities.workspace.as_ref().and_then(|it| it.did_change_watched_files.as_ref());
+        Self {
+            encoding: Encoding::choose(offered),
+            settings: settings.unwrap_or_default(),
+            related_information: diagnostics.and_then(|it| it.related_information).unwrap_or(false),
+            code_description: diagnostics.and_then(|it| it.code_description_support).unwrap_or(false),
+            snippets: item.and_then(|item| item.snippet_support).unwrap_or(false),
+            adjusts_indentation: modes
+                .is_some_and(|modes| modes.value_set.contains(&lsp_types::InsertTextMode::AdjustIndentation)),
+            nested_symbols: text
+                .and_then(|text| text.document_symbol.as_ref()?.hierarchical_document_symbol_support)
+                .unwrap_or(false),
+            watches_files: watching.and_then(|it| it.dynamic_registration).unwrap_or(false),
+        }
+    }
+}

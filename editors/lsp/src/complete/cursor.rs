@@ -1,0 +1,222 @@
+//! Where the cursor is, in a text that is being written: the path of keys, and whether a key or a value is due.
+//!
+//! The text is parsed with a mark put in at the cursor, once as if a key were being typed and once as if a value were.
+//! Where the whole text does not parse, what is behind the cursor is left out; where that does not either, all but the
+//! lines that lead to the cursor by their indentation.
+
+use std::ops::Range;
+
+use camino::Utf8Path;
+use jobc_compiler::document::{Document, Node, Value};
+
+use crate::analysis::parse_alone;
+use crate::text::Text;
+
+/// A character of a private plane, which nobody types.
+pub(super) const MARK: char = '\u{e0f3}';
+
+/// A place that text may be put in at.
+#[derive(Debug)]
+pub(super) struct Cursor {
+    /// Keys and indexes from the root to the map or list above a key, or to a value.
+    pub(super) path: Vec<String>,
+    /// Whether a key of a map is due.
+    pub(super) is_key: bool,
+    /// Whether a `:` is there already.
+    pub(super) has_colon: bool,
+    /// Whether the value stands alone on lines below its key, where a whole block can begin.
+    pub(super) on_own_line: bool,
+    /// What is replaced: the word that was begun.
+    pub(super) replace: Range<usize>,
+    /// The keys that the map has already, or the strings of the list.
+    pub(super) taken: Vec<String>,
+    /// The tree that the path is in, with the mark.
+    pub(super) document: Document,
+}
+
+/// The places that the cursor may be at; several where a list's item may become a map.
+pub(super) fn find(path: Option<&Utf8Path>, text: &Text, offset: usize) -> Vec<Cursor> {
+    let line = text.line(text.line_of(offset));
+    let whole = text.as_str();
+    let before = &whole[line.start..offset.max(line.start)];
+    let rest = &whole[offset.min(line.end)..line.end];
+    let lead = lines_above(text, line.start, before);
+    let bases = [
+        (whole[..line.start].to_owned(), whole[line.end..].to_owned(), 0),
+        (whole[..line.start].to_owned(), "\n".to_owned(), 0),
+        (lead.0, "\n".to_owned(), lead.1),
+    ];
+    for (above, below, moved) in bases {
+        let found = parsed(path, &above, before, rest, &below, offset, moved);
+        if !found.is_empty() {
+            return found;
+        }
+    }
+    vec![]
+}
+
+/// Tries the marks with one choice of the lines around; `moved` is how much shorter the lines above have become.
+fn parsed(
+    path: Option<&Utf8Path>,
+    above: &str,
+    before: &str,
+    rest: &str,
+    below: &str,
+    offset: usize,
+    moved: usize,
+) -> Vec<Cursor> {
+    let mut found: Vec<Cursor> = vec![];
+    let closing = closing(before, rest);
+    let key = if rest.trim_start().starts_with(':') { String::new() } else { ":".to_owned() };
+    for (mark, closing) in [
+        (format!("{MARK}{key}"), ""),
+        (format!("{MARK}{key}"), &closing),
+        (MARK.to_string(), ""),
+        (MARK.to_string(), &closing),
+    ] {
+        // Brackets of this line that nothing closes; with a text that parses without, these would be too many.
+        if !closing.is_empty() && mark.ends_with(':') && found.iter().any(|cursor| cursor.is_key) {
+            continue;
+        }
+        let tried = format!("{above}{before}{mark}{rest}{closing}{below}");
+        let Some(document) = parse_alone(path, &tried) else { continue };
+        let at = above.len() + before.len();
+        let mut steps = vec![];
+        if let Some(cursor) = marked(&document.root, &mut steps, &tried, at)
+            && !found.iter().any(|known| known.is_key == cursor.is_key && known.path == cursor.path)
+        {
+            let start = cursor.replace.start + moved;
+            found.push(Cursor { replace: start..offset, document, ..cursor });
+        }
+    }
+    found
+}
+
+/// Finds the mark below a node.
+fn marked(node: &Node, path: &mut Vec<String>, text: &str, at: usize) -> Option<Cursor> {
+    let cursor = |path: &[String], is_key, has_colon, on_own_line, start, taken| Cursor {
+        path: path.to_vec(),
+        is_key,
+        has_colon,
+        on_own_line,
+        replace: start..at,
+        taken,
+        document: Document { root: Node { span: node.span, value: Value::Null } },
+    };
+    match &node.value {
+        Value::Mapping(entries) => {
+            let others = || entries.iter().map(|e| e.key.clone()).filter(|key| !key.contains(MARK)).collect();
+            for entry in entries {
+                if entry.key.contains(MARK) {
+                    let start = unquoted(text, entry.key_span.start as usize);
+                    let colon = text.get(at + MARK.len_utf8()..entry.value.span.start as usize);
+                    let has_colon = colon.is_some_and(|between| between.len() > 1);
+                    let mut cursor = cursor(path, true, has_colon, true, start, others());
+                    cursor.on_own_line =
+                        text[..start].rsplit('\n').next().is_some_and(|line| line.trim().is_empty());
+                    return Some(cursor);
+                }
+                path.push(entry.key.clone());
+                if let Some(found) = marked(&entry.value, path, text, at) {
+                    return Some(found);
+                }
+                path.pop();
+            }
+            None
+        }
+        Value::Sequence(items) => {
+            for (index, item) in items.iter().enumerate() {
+                path.push(index.to_string());
+                if let Some(mut found) = marked(item, path, text, at) {
+                    if found.path == *path && !found.is_key {
+                        found.taken = items
+                            .iter()
+                            .filter_map(Node::as_str)
+                            .filter(|it| !it.contains(MARK))
+                            .map(str::to_owned)
+                            .collect();
+                    }
+                    return Some(found);
+                }
+                path.pop();
+            }
+            None
+        }
+        Value::String(value) => {
+            let typed = &value[..value.find(MARK)?];
+            let start = unquoted(text, node.span.start as usize);
+            // A text over several lines is not being completed, but for the expressions in it.
+            let whole = text.get(start..at).is_some_and(|raw| raw == typed);
+            let in_expression = text[..at].rsplit_once("${{").is_some_and(|(_, code)| !code.contains("}}"));
+            if !whole && !in_expression {
+                return None;
+            }
+            let start = if whole { start } else { at };
+            let own_line = text[..start].rsplit('\n').next().is_some_and(|line| line.trim().is_empty());
+            Some(cursor(path, false, false, own_line, start, vec![]))
+        }
+        _ => None,
+    }
+}
+
+/// The offset behind a quote, where one stands.
+fn unquoted(text: &str, start: usize) -> usize {
+    start + usize::from(text.as_bytes().get(start).is_some_and(|byte| matches!(byte, b'"' | b'\'')))
+}
+
+/// What closes the expression, the quote and the brackets of a line that is being written.
+fn closing(before: &str, rest: &str) -> String {
+    let mut open: Vec<char> = vec![];
+    let mut quote = None;
+    let mut previous = ' ';
+    let mut expression = false;
+    for c in before.chars() {
+        match quote {
+            Some(mark) if c == mark => quote = None,
+            Some(_) => {}
+            None => match c {
+                '"' | '\'' if !previous.is_alphanumeric() => quote = Some(c),
+                '{' | '[' => open.push(if c == '{' { '}' } else { ']' }),
+                '}' | ']' => _ = open.pop(),
+                '#' if previous == ' ' => break,
+                _ => {}
+            },
+        }
+        previous = c;
+    }
+    if let Some((_, code)) = before.rsplit_once("${{") {
+        expression = !code.contains("}}") && !rest.contains("}}");
+    }
+    let mut closing = String::new();
+    if expression {
+        closing.push_str(" }}");
+        // The two braces of the expression are not those of a map.
+        if quote.is_none() {
+            open.truncate(open.len().saturating_sub(2));
+        }
+    }
+    closing.extend(quote.filter(|quote| !rest.contains(*quote)));
+    let there = rest.chars().filter(|c| matches!(c, '}' | ']')).count();
+    closing.extend(open.into_iter().rev().skip(there));
+    closing
+}
+
+/// The lines that lead to a line by their indentation, without what stands behind their keys; and how many bytes the
+/// text above has become shorter.
+fn lines_above(text: &Text, start: usize, before: &str) -> (String, usize) {
+    let mut indent = before.len() - before.trim_start().len();
+    let mut kept: Vec<&str> = vec![];
+    for line in text.as_str()[..start].lines().rev() {
+        let depth = line.len() - line.trim_start().len();
+        let content = line.trim();
+        let ends_open = content.split(" #").next().unwrap_or_default().trim_end().ends_with(':');
+        if content.is_empty() || content.starts_with('#') || depth >= indent || !ends_open {
+            continue;
+        }
+        indent = depth;
+        kept.push(line);
+    }
+    let above: String = kept.iter().rev().map(|line| format!("{line}\n")).collect();
+    let moved = start - above.len().min(start);
+    (above, moved)
+}

@@ -1,0 +1,147 @@
+//! Completion inside `${{ }}`: the scopes of the place, and the names behind each.
+
+use jobc_compiler::document::Node;
+use jobc_compiler::expression::{Scope, scopes_at};
+use lsp_types::CompletionItemKind;
+
+use super::cursor::MARK;
+use super::{Context, Item};
+use crate::names;
+
+/// What a scope is, in a line; spec section "Expressions".
+const SCOPES: [(&str, &str); 13] = [
+    ("params", "the job's parameters"),
+    ("matrix", "the combination of matrix values"),
+    ("job", "the job: its `name`"),
+    ("args", "the image's build arguments"),
+    ("role", "this role: `name`, `instances`, `gpu`"),
+    ("roles", "all roles: `instances` of each"),
+    ("distributed", "the rendezvous: `world_size`"),
+    ("hosts", "the addresses of a role's instances"),
+    ("ports", "the numbers of this role's ports"),
+    ("data", "the data the role sees: `mount` and `source` of each"),
+    ("outputs", "the outputs the role sees: `mount` and `source` of each"),
+    ("secrets", "the secrets, as a whole value in `env` and `files`"),
+    ("instance", "this instance: its `index`"),
+];
+
+/// What may follow in the expression at the cursor, with where the word begins; nothing outside an expression.
+pub(super) fn items(context: &Context<'_>, text: &str, offset: usize) -> Option<(Vec<Item>, usize)> {
+    let before = &text[..offset];
+    let (_, code) = before.rsplit_once("${{")?;
+    if code.contains("}}") || code.contains('\n') {
+        return None;
+    }
+    let line_end = text[offset..].find('\n').map_or(text.len(), |at| offset + at);
+    let close = if text[offset..line_end].contains("}}") { "" } else { " }}" };
+    let word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '-' | '[' | ']' | '"' | '\'');
+    let path_start =
+        code.rfind(|c| !word(c)).map_or(0, |at| at + code[at..].chars().next().map_or(1, char::len_utf8));
+    let path = &code[path_start..];
+    if code[..path_start].trim_end().ends_with('|') {
+        return Some((filters(close), offset - path.len()));
+    }
+    let steps: Vec<&str> = path.split('.').collect();
+    let (last, above) = steps.split_last().unwrap_or((&"", &[]));
+    Some((behind(context, above, close), offset - last.len()))
+}
+
+fn filters(close: &str) -> Vec<Item> {
+    let known = [
+        ("sh", "quotes for a shell"),
+        ("join(',')", "the items of a list as one text"),
+        ("length", "how many items or letters"),
+        ("lower", "in lower case"),
+        ("upper", "in upper case"),
+    ];
+    known.map(|(name, about)| leaf(CompletionItemKind::Function, name, about, close)).to_vec()
+}
+
+/// The names behind the steps that are there.
+fn behind(context: &Context<'_>, above: &[&str], close: &str) -> Vec<Item> {
+    match above {
+        [] => scopes(context),
+        ["job"] => vec![leaf(CompletionItemKind::Field, "name", "the job's name", close)],
+        ["role"] => [
+            ("name", "this role's name"),
+            ("instances", "how many instances it has"),
+            ("gpu", "how many GPUs each instance gets"),
+        ]
+        .map(|(name, about)| leaf(CompletionItemKind::Field, name, about, close))
+        .to_vec(),
+        ["roles", _] => {
+            vec![leaf(CompletionItemKind::Field, "instances", "how many instances the role has", close)]
+        }
+        ["distributed"] => {
+            vec![leaf(CompletionItemKind::Field, "world_size", "how many processes take part", close)]
+        }
+        ["instance"] => {
+            vec![leaf(CompletionItemKind::Field, "index", "this instance's number, from 0", close)]
+        }
+        ["data" | "outputs", _] => vec![
+            leaf(CompletionItemKind::Field, "mount", "where the role sees it", close),
+            leaf(CompletionItemKind::Field, "source", "where it comes from", close),
+        ],
+        [scope] => declared(context, scope, close),
+        _ => vec![],
+    }
+}
+
+fn scopes(context: &Context<'_>) -> Vec<Item> {
+    let path: Vec<&str> =
+        context.cursor.path.iter().map(|step| if is_index(step) { "*" } else { step }).collect();
+    let here = scopes_at(&path);
+    let known =
+        |name: &str| Scope::parse(name).is_some_and(|scope| scope.is_early() || here.contains(&scope));
+    let item = |(name, about): &(&str, &str)| {
+        Item::new(CompletionItemKind::Module, name).insert(format!("{name}.$0")).detail(*about)
+    };
+    SCOPES.iter().filter(|(name, _)| known(name)).map(item).collect()
+}
+
+/// The names that the job declares for a scope.
+fn declared(context: &Context<'_>, scope: &str, close: &str) -> Vec<Item> {
+    let Some(kind) = names::kind_of(scope) else { return vec![] };
+    let owner = names::owner(kind, &context.cursor.path);
+    let mentions = names::names_of_job(context.names, context.names_text());
+    let mut found: Vec<Item> = vec![];
+    for mention in mentions.iter().filter(|it| it.declares && it.name.kind == kind && it.name.owner == owner)
+    {
+        let name = &mention.name.text;
+        if name.contains(MARK) || found.iter().any(|item| item.label == *name) {
+            continue;
+        }
+        let about = about(context.names.root.get(root_of(scope)).and_then(|map| map.get(name)));
+        found.push(match scope {
+            "hosts" => leaf(CompletionItemKind::Variable, name, &about, close)
+                .insert(format!("{name}[${{1:0}}]{close}")),
+            "roles" | "data" | "outputs" => {
+                Item::new(CompletionItemKind::Variable, name).insert(format!("{name}.$0")).detail(about)
+            }
+            _ => leaf(CompletionItemKind::Variable, name, &about, close),
+        });
+    }
+    found
+}
+
+fn root_of(scope: &str) -> &str {
+    if scope == "hosts" { "roles" } else { scope }
+}
+
+/// A value in a few words: a parameter's default, what it is for.
+fn about(node: Option<&Node>) -> String {
+    let Some(node) = node else { return String::new() };
+    if let Some(scalar) = node.to_scalar() {
+        return scalar.text;
+    }
+    let text = |key: &str| node.get(key).and_then(Node::to_scalar).map(|scalar| scalar.text);
+    [text("default"), text("mount"), text("description")].into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+fn leaf(kind: CompletionItemKind, name: &str, about: &str, close: &str) -> Item {
+    Item::new(kind, name).insert(format!("{name}{close}")).detail(about)
+}
+
+fn is_index(step: &str) -> bool {
+    !step.is_empty() && step.bytes().all(|b| b.is_ascii_digit())
+}

@@ -1,0 +1,152 @@
+//! What the schema gives: keys, words, whole blocks.
+
+use lsp_types::CompletionItemKind;
+use serde_json::Value;
+
+use super::{Context, Item, snippet};
+use crate::schema::{Schema, is_type, list, text};
+use crate::text::Text;
+
+pub(super) fn items(context: &Context<'_>, whole: &Text) -> Vec<Item> {
+    let schema = Schema::of(context.kind);
+    let parts = schema.at(&context.cursor.path);
+    let mut found = vec![];
+    for part in parts {
+        if context.cursor.is_key {
+            keys(context, schema, part, &mut found);
+        } else {
+            values(context, schema, part, whole, &mut found);
+        }
+    }
+    found
+}
+
+fn keys(context: &Context<'_>, schema: &Schema, part: &Value, found: &mut Vec<Item>) {
+    let cursor = context.cursor;
+    let free = |key: &str| !cursor.taken.iter().any(|taken| taken == key);
+    for form in schema.forms(part) {
+        let properties = form.get("properties").and_then(Value::as_object);
+        let required: Vec<&str> = list(form, "required").filter_map(Value::as_str).collect();
+        for (key, property) in properties.into_iter().flatten().filter(|(key, _)| free(key)) {
+            if property.get("doNotSuggest").is_some() {
+                continue;
+            }
+            let insert = if cursor.has_colon {
+                snippet::escaped(key)
+            } else {
+                format!("{key}:{}", opening(schema, property, cursor.on_own_line))
+            };
+            let needed = required.contains(&key.as_str());
+            let item =
+                Item::new(CompletionItemKind::Property, key).insert(insert).rank(if needed { 2 } else { 3 });
+            let item = if needed { item.detail("required") } else { item };
+            found.push(item.documentation(text(property, "markdownDescription")));
+        }
+        let names = form.get("propertyNames");
+        for word in names.into_iter().flat_map(|names| list(names, "enum")).filter_map(Value::as_str) {
+            if free(word) {
+                found.push(
+                    Item::new(CompletionItemKind::Property, word).insert(format!("{word}: $0")).rank(2),
+                );
+            }
+        }
+    }
+    if cursor.on_own_line && !cursor.has_colon {
+        for block in schema.snippets(part) {
+            let Some(body) = block.get("body").and_then(Value::as_object) else { continue };
+            // A block goes into a map that has some of its keys without them.
+            let left: serde_json::Map<String, Value> = body
+                .iter()
+                .filter(|(key, _)| free(key))
+                .map(|(key, value)| (key.clone(), value.clone()))
+                .collect();
+            if !left.is_empty() {
+                let item = block_item(block, &snippet::yaml(&left.into()).join("\n"));
+                // An empty file wants a whole job before its first key.
+                let rank = if cursor.path.is_empty() && cursor.taken.is_empty() { 0 } else { item.rank };
+                found.push(item.rank(rank));
+            }
+        }
+    }
+}
+
+/// What follows a key's colon: the value's place, on a line of its own where a map or a list is due.
+fn opening(schema: &Schema, property: &Value, on_own_line: bool) -> &'static str {
+    let forms = schema.forms(property);
+    let all = |kind: &str| !forms.is_empty() && forms.iter().all(|form| is_type(form, kind));
+    if !on_own_line {
+        " $0"
+    } else if all("object") {
+        "\n  $0"
+    } else if all("array") {
+        "\n  - $0"
+    } else {
+        " $0"
+    }
+}
+
+fn values(context: &Context<'_>, schema: &Schema, part: &Value, whole: &Text, found: &mut Vec<Item>) {
+    let cursor = context.cursor;
+    for form in schema.forms(part) {
+        for (word, about) in Schema::words(form) {
+            found.push(Item::new(CompletionItemKind::EnumMember, word).documentation(about).rank(1));
+        }
+        for value in list(form, "enum") {
+            found.push(Item::new(CompletionItemKind::EnumMember, &written(value)).rank(1));
+        }
+        if is_type(form, "boolean") {
+            found.extend(["true", "false"].map(|word| Item::new(CompletionItemKind::Value, word).rank(1)));
+        }
+    }
+    let shown = part.get("default").into_iter().chain(list(part, "examples"));
+    for value in shown.chain(schema.forms(part).into_iter().flat_map(|form| list(form, "examples"))) {
+        if value.is_string() || value.is_number() || value.is_boolean() {
+            let detail = if part.get("default") == Some(value) { "default" } else { "example" };
+            found.push(Item::new(CompletionItemKind::Value, &written(value)).detail(detail).rank(2));
+        }
+    }
+    for block in schema.snippets(part) {
+        let Some(body) = block.get("body").filter(|body| body.is_object()) else { continue };
+        let lines = snippet::yaml(body);
+        let text = if cursor.on_own_line {
+            lines.join("\n")
+        } else {
+            let indent = " ".repeat(below(whole, cursor.replace.start));
+            lines.iter().map(|line| format!("\n{indent}{line}")).collect()
+        };
+        found.push(block_item(block, &text));
+    }
+}
+
+/// How far the lines below a key are indented against the line it stands on: `- key:` begins two further in.
+fn below(whole: &Text, offset: usize) -> usize {
+    let line = &whole.as_str()[whole.line(whole.line_of(offset)).start..offset];
+    let content = line.trim_start();
+    let dashes = content.len() - content.trim_start_matches(['-', ' ']).len();
+    dashes + 2
+}
+
+fn block_item(block: &Value, insert: &str) -> Item {
+    let shown = snippet::plain(insert);
+    Item::new(CompletionItemKind::Snippet, text(block, "label"))
+        .insert(insert)
+        .documentation(format!(
+            "{}\n\n```yaml\n{}\n```",
+            text(block, "description"),
+            shown.trim_matches('\n')
+        ))
+        .rank(4)
+}
+
+/// A scalar as YAML takes it: in quotes where a version would be read as a number.
+fn written(value: &Value) -> String {
+    match value {
+        Value::String(text)
+            if text.parse::<f64>().is_ok() || matches!(text.as_str(), "true" | "false" | "null") =>
+        {
+            format!("\"{text}\"")
+        }
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,270 @@
+//! What no schema can give: the names a job declares, and what jobc knows of GPUs, images and templates.
+
+use jobc_compiler::document::{Document, Node};
+use jobc_compiler::stdlib::{images, mig, models, providers};
+use lsp_types::CompletionItemKind;
+
+use super::cursor::MARK;
+use super::{Context, Item, template};
+use crate::documents::Kind as FileKind;
+use crate::session::Session;
+
+pub(super) fn items(context: &Context<'_>) -> Vec<Item> {
+    let path: Vec<&str> = context.cursor.path.iter().map(String::as_str).collect();
+    match context.kind {
+        FileKind::Targets => of_targets(context, &path),
+        _ => of_job(context, &path),
+    }
+}
+
+fn of_job(context: &Context<'_>, path: &[&str]) -> Vec<Item> {
+    let cursor = context.cursor;
+    let key = cursor.is_key;
+    match path {
+        ["roles", role, "needs"] if key => {
+            keyed(context.names_of("roles", &[role]), "${1|succeeded,ready,started|}", cursor)
+        }
+        ["roles", role, "needs", _] if !key => listed(context.names_of("roles", &[role]), cursor),
+        ["roles", role, "needs"] => in_brackets(context.names_of("roles", &[role])),
+        ["distributed", "roles"] if key => {
+            keyed(context.names_of("roles", &[]), "${1|worker,chief,ps,evaluator,launcher|}", cursor)
+        }
+        ["distributed", "roles", _] if !key => listed(context.names_of("roles", &[]), cursor),
+        ["distributed", "roles"] => in_brackets(context.names_of("roles", &[])),
+        ["distributed", "launch"] => {
+            let mut found =
+                ["all", "first"].map(|word| Item::new(CompletionItemKind::EnumMember, word)).to_vec();
+            found.extend(context.names_of("roles", &[]));
+            found
+        }
+        ["roles", _, volumes @ ("data" | "outputs")] if key => {
+            keyed(context.names_of(volumes, &[]), "\n  mount: ${1:/data}", cursor)
+        }
+        ["roles", _, volumes @ ("data" | "outputs"), _] if !key => {
+            listed(context.names_of(volumes, &[]), cursor)
+        }
+        ["roles", _, volumes @ ("data" | "outputs")] => in_brackets(context.names_of(volumes, &[])),
+        [.., "secret"] if !key => context.names_of("secrets", &[]),
+        [.., "image", "secrets", _] | ["images", _, "secrets", _] if !key => {
+            listed(context.names_of("secrets", &[]), cursor)
+        }
+        [.., "image", "use"] | ["images", _, "use"] => context.names_of("images", &[]),
+        ["image"] | ["images", _] | ["roles", _, "image"] if !key => image_references(context),
+        ["image" | "images", .., "from" | "image"] | ["roles", _, "image", .., "from" | "image"]
+            if path.last() == Some(&"image") || !path.contains(&"copy") =>
+        {
+            image_references(context)
+        }
+        ["roles", role, "ready", "port"] | ["roles", role, "ready", "http", "port"] => {
+            let ports =
+                context.names.root.get("roles").and_then(|it| it.get(role)?.get("resources")?.get("ports"));
+            declared(ports, CompletionItemKind::Variable, &[])
+        }
+        ["uses"] => template::names("job"),
+        ["roles", _, "uses"] => template::names("role"),
+        ["with"] if key => template::parameters(context, Some(&cursor.document.root)),
+        ["roles", role, "with"] if key => {
+            let user = cursor.document.root.get("roles").and_then(|roles| roles.get(role));
+            template::parameters(context, user)
+        }
+        [.., "gpu", "model"] | [.., "gpu", "model", _] => gpu_models(),
+        [.., "gpu", "share", "profile"] => {
+            let gpu =
+                path[..path.len() - 2].iter().try_fold(&cursor.document.root, |node, step| node.get(step));
+            mig_profiles(gpu.and_then(|gpu| gpu.get("model")))
+        }
+        ["openpai", "roles"] if key => keyed(context.names_of("roles", &[]), "\n  $0", cursor),
+        _ => vec![],
+    }
+}
+
+fn of_targets(context: &Context<'_>, path: &[&str]) -> Vec<Item> {
+    let cursor = context.cursor;
+    let of_jobs = |keys: &[&str]| job_names(context.session, context, keys);
+    match path {
+        ["default", _] => {
+            listed(declared(context.names.root.get("targets"), CompletionItemKind::Variable, &[]), cursor)
+        }
+        ["targets", _, "kubernetes", "gpu", "provider"] => gpu_providers(),
+        ["targets", _, "kubernetes", "gpu", "models", _] => listed(gpu_models(), cursor),
+        ["targets", _, "kubernetes" | "openpai", "roles"] if cursor.is_key => {
+            keyed(of_jobs(&["roles"]), "\n  $0", cursor)
+        }
+        ["targets", _, "kubernetes", "storage"] if cursor.is_key => {
+            keyed(of_jobs(&["data", "outputs"]), "\n  ${1|pvc,nfs,host_path|}: $0", cursor)
+        }
+        ["targets", _, "oci", "storage"] if cursor.is_key => {
+            keyed(of_jobs(&["data", "outputs"]), "${1:/mnt/}", cursor)
+        }
+        ["targets", _, "openpai", "storages", _, "provides"] => of_jobs(&["data", "outputs"]),
+        _ => vec![],
+    }
+}
+
+impl Context<'_> {
+    /// The names that a map at the top of the job declares.
+    fn names_of(&self, key: &str, but: &[&str]) -> Vec<Item> {
+        declared(self.names.root.get(key), CompletionItemKind::Variable, but)
+    }
+
+    /// The text of the tree that names are taken from.
+    pub(super) fn names_text(&self) -> &str {
+        let good = self.session.good(self.uri).map(|good| good.text.as_str());
+        // The tree with the mark is only looked at for what it declares, which needs no letters.
+        good.unwrap_or_default()
+    }
+}
+
+/// The keys of a map, with a word about each.
+fn declared(map: Option<&Node>, kind: CompletionItemKind, but: &[&str]) -> Vec<Item> {
+    let mut found = vec![];
+    for entry in map.map(Node::entries).unwrap_or_default() {
+        if entry.key.contains(MARK) || but.contains(&entry.key.as_str()) {
+            continue;
+        }
+        let text = |key: &str| entry.value.get(key).and_then(Node::to_scalar).map(|scalar| scalar.text);
+        let about = ["description", "mount", "env", "file", "run"]
+            .iter()
+            .find_map(|key| text(key))
+            .unwrap_or_default();
+        let line = about.lines().next().unwrap_or_default().to_owned();
+        found.push(Item::new(kind, &entry.key).detail(line));
+    }
+    found
+}
+
+/// Names as items of a list: without those that are there.
+fn listed(names: Vec<Item>, cursor: &super::Cursor) -> Vec<Item> {
+    names.into_iter().filter(|item| !cursor.taken.contains(&item.label)).collect()
+}
+
+/// Names as keys of a map, each with what follows.
+fn keyed(names: Vec<Item>, value: &str, cursor: &super::Cursor) -> Vec<Item> {
+    let blank = if value.starts_with('\n') { "" } else { " " };
+    let insert = |item: Item| {
+        let text =
+            if cursor.has_colon { item.label.clone() } else { format!("{}:{blank}{value}", item.label) };
+        item.insert(text)
+    };
+    listed(names, cursor).into_iter().map(insert).collect()
+}
+
+/// Names where a list may begin: as a list of one.
+fn in_brackets(names: Vec<Item>) -> Vec<Item> {
+    names
+        .into_iter()
+        .map(|item| {
+            let text = format!("[{}$0]", item.label);
+            item.insert(text)
+        })
+        .collect()
+}
+
+/// The names that the open jobs of a targets file declare.
+fn job_names(session: &Session<'_>, context: &Context<'_>, keys: &[&str]) -> Vec<Item> {
+    let own = session.documents.get(context.uri).and_then(|open| open.path.clone());
+    let mut found: Vec<Item> = vec![];
+    for (job, open) in session.documents.iter().filter(|(_, open)| open.kind == FileKind::Job) {
+        let Some(Document { root }) = session.good(&job).map(|good| &good.document) else { continue };
+        if session.targets_of(open) != own {
+            continue;
+        }
+        for item in keys.iter().flat_map(|key| declared(root.get(key), CompletionItemKind::Variable, &[])) {
+            if !found.iter().any(|known| known.label == item.label) {
+                found.push(item);
+            }
+        }
+    }
+    found
+}
+
+fn gpu_models() -> Vec<Item> {
+    let mut found = vec![];
+    for model in models::all() {
+        let about = format!("{}, compute capability {}", model.family, model.cc);
+        found.push(Item::new(CompletionItemKind::Constant, &model.name).detail(about.clone()).rank(1));
+        for size in
+            model.variants.iter().map(|variant| variant.memory_gb).filter(|_| model.variants.len() > 1)
+        {
+            found.push(
+                Item::new(CompletionItemKind::Constant, &format!("{}-{size}GB", model.name))
+                    .detail(about.clone())
+                    .rank(1),
+            );
+        }
+    }
+    found
+}
+
+/// The MIG profiles of a model, or of all where none is named.
+fn mig_profiles(model: Option<&Node>) -> Vec<Item> {
+    let model = model.and_then(Node::as_str).and_then(models::find);
+    let cards: Vec<&str> =
+        model.iter().flat_map(models::Found::variants).filter_map(|v| v.mig.as_deref()).collect();
+    let mut found: Vec<Item> = vec![];
+    for name in mig::names() {
+        let fitting: Vec<&str> =
+            mig::cards_with(name).filter(|card| cards.is_empty() || cards.contains(card)).collect();
+        let Some(first) = fitting.first() else { continue };
+        let most = mig::profiles(first)
+            .and_then(|all| all.iter().find(|p| p.name() == name))
+            .map(mig::Profile::max_instances);
+        let many = most.map_or_else(String::new, |n| format!("at most {n} on one card; "));
+        found.push(
+            Item::new(CompletionItemKind::Constant, name).detail(format!("{many}{}", fitting.join(", "))),
+        );
+    }
+    found
+}
+
+fn gpu_providers() -> Vec<Item> {
+    let item = |provider: &providers::Provider| {
+        let kept = provider.enforce.map_or("", |enforce| match enforce {
+            providers::Enforcement::None => "nothing keeps a program inside its part",
+            providers::Enforcement::Library => "a library keeps parts apart",
+            providers::Enforcement::Driver => "the driver keeps parts apart",
+            providers::Enforcement::Hardware => "the hardware keeps parts apart",
+            providers::Enforcement::WholeDevice => "whole GPUs",
+            providers::Enforcement::Remote => "GPUs of other machines",
+        });
+        Item::new(CompletionItemKind::Constant, &provider.name).detail(kept)
+    };
+    providers::all().iter().map(item).collect()
+}
+
+/// Images: those the job names elsewhere, then tags that jobc knows something about.
+fn image_references(context: &Context<'_>) -> Vec<Item> {
+    let mut found: Vec<Item> = vec![];
+    let mut add = |item: Item| {
+        if !found.iter().any(|known| known.label == item.label) {
+            found.push(item);
+        }
+    };
+    for reference in written_images(&context.names.root) {
+        add(Item::new(CompletionItemKind::Value, &reference).detail("in this job"));
+    }
+    for reference in images::seen() {
+        let facts = images::facts(&reference).unwrap_or_default();
+        let cuda = facts.cuda.map(|version| format!("CUDA {version}"));
+        let python = facts.python.map(|version| format!("Python {version}"));
+        let told: Vec<String> = [cuda, python, facts.os].into_iter().flatten().collect();
+        add(Item::new(CompletionItemKind::Value, &reference).detail(told.join(", ")).rank(1));
+    }
+    add(Item::new(CompletionItemKind::Keyword, "host")
+        .detail("this machine's own root file system, local runs only")
+        .rank(1));
+    found
+}
+
+fn written_images(root: &Node) -> Vec<String> {
+    let mut nodes: Vec<&Node> = root.get("image").into_iter().collect();
+    nodes.extend(root.get("images").map(Node::entries).unwrap_or_default().iter().map(|entry| &entry.value));
+    let roles = root.get("roles").map(Node::entries).unwrap_or_default();
+    nodes.extend(roles.iter().filter_map(|entry| entry.value.get("image")));
+    let reference = |node: &Node| node.as_str().or_else(|| node.get("from")?.as_str()).map(str::to_owned);
+    nodes
+        .into_iter()
+        .filter_map(reference)
+        .filter(|text| !text.contains(MARK) && text.contains(':'))
+        .collect()
+}

@@ -1,0 +1,135 @@
+//! The compiler's findings as the protocol's diagnostics: the same words at the same places.
+
+use std::collections::BTreeMap;
+
+use jobc_compiler::diagnostic::{self as jobc, Code, Edit, Label, Severity, codes};
+use jobc_compiler::source::{SourceId, Sources, Span};
+use lsp_types::{
+    CodeDescription, Diagnostic, DiagnosticRelatedInformation, DiagnosticSeverity, DiagnosticTag, Location,
+    Range, Uri,
+};
+
+use crate::analysis::Analysis;
+use crate::client::Client;
+use crate::text::Text;
+
+/// Where the page of a code is published; `jobc explain` prints the same.
+const PAGES: &str = "https://jobc.dev/codes/";
+
+/// What is declared and never used: editors fade it.
+const UNUSED: [Code; 6] = [
+    codes::UNUSED_PARAM,
+    codes::UNUSED_SECRET,
+    codes::UNUSED_IMAGE,
+    codes::UNUSED_DATA,
+    codes::UNUSED_REGISTRY,
+    codes::UNUSED_ARG,
+];
+
+/// The diagnostics of a job or a targets file, by the address they stand at.
+pub(crate) fn of_analysis(
+    analysis: &Analysis,
+    job: &Uri,
+    client: &Client,
+) -> BTreeMap<String, Vec<Diagnostic>> {
+    let places = Places::new(&analysis.sources, client, |id| analysis.uri(id, job));
+    places.all(&analysis.findings, job)
+}
+
+/// The sources of a compilation as the client knows them.
+pub(crate) struct Places<'a> {
+    sources: &'a Sources,
+    client: &'a Client,
+    texts: BTreeMap<SourceId, (Uri, Text)>,
+}
+
+impl<'a> Places<'a> {
+    pub(crate) fn new(
+        sources: &'a Sources,
+        client: &'a Client,
+        uri: impl Fn(SourceId) -> Option<Uri>,
+    ) -> Self {
+        let text = |id: SourceId| Text::new(sources.get(id).text().to_owned(), client.encoding);
+        let texts = sources.iter().filter_map(|(id, _)| Some((id, (uri(id)?, text(id))))).collect();
+        Self { sources, client, texts }
+    }
+
+    fn all(&self, findings: &[jobc::Diagnostic], job: &Uri) -> BTreeMap<String, Vec<Diagnostic>> {
+        let mut by_uri: BTreeMap<String, Vec<Diagnostic>> = BTreeMap::new();
+        for finding in findings {
+            let (uri, diagnostic) = self.diagnostic(finding, job);
+            by_uri.entry(uri.0).or_default().push(diagnostic);
+        }
+        by_uri
+    }
+
+    /// One finding and the address it stands at; at the head of the job where it has no place.
+    pub(crate) fn diagnostic(&self, finding: &jobc::Diagnostic, job: &Uri) -> (Uri, Diagnostic) {
+        let primary =
+            finding.labels.first().and_then(|label| label.place.span()).and_then(|span| self.location(span));
+        let primary = primary.unwrap_or_else(|| Location { uri: job.clone(), range: Range::default() });
+        let mut message = finding.message.clone();
+        let related = self.related(finding, &primary);
+        let related = if self.client.related_information {
+            Some(related).filter(|related| !related.is_empty())
+        } else {
+            // Nowhere else to say what to write instead.
+            message.extend(finding.notes.iter().map(|note| format!("\n{note}")));
+            None
+        };
+        let code = finding.code.as_str();
+        let description =
+            self.client.code_description.then(|| CodeDescription { href: format!("{PAGES}{code}").into() });
+        let diagnostic = Diagnostic {
+            range: primary.range,
+            severity: Some(match finding.severity {
+                Severity::Error => DiagnosticSeverity::Error,
+                Severity::Warning => DiagnosticSeverity::Warning,
+                Severity::Note => DiagnosticSeverity::Information,
+            }),
+            code: Some(code.to_owned().into()),
+            code_description: description,
+            source: Some("jobc".to_owned()),
+            message: message.into(),
+            tags: UNUSED.contains(&finding.code).then(|| vec![DiagnosticTag::Unnecessary]),
+            related_information: related,
+            data: None,
+        };
+        (primary.uri, diagnostic)
+    }
+
+    /// What is said about each place, and the notes, which stand at the finding itself.
+    fn related(&self, finding: &jobc::Diagnostic, primary: &Location) -> Vec<DiagnosticRelatedInformation> {
+        let mut all = vec![];
+        for (nth, Label { place, text }) in finding.labels.iter().enumerate() {
+            let Some(location) = place.span().and_then(|span| self.location(span)) else { continue };
+            let same = nth > 0 && location == *primary;
+            if (nth > 0 || !text.is_empty()) && !(same && text.is_empty()) {
+                let message = if text.is_empty() { "here" } else { text };
+                all.push(DiagnosticRelatedInformation { location, message: message.to_owned() });
+            }
+        }
+        let note =
+            |text: &String| DiagnosticRelatedInformation { location: primary.clone(), message: text.clone() };
+        all.extend(finding.notes.iter().map(note));
+        all
+    }
+
+    /// Where a span is; for a template that comes with jobc, the `uses` that brought it.
+    pub(crate) fn location(&self, span: Span) -> Option<Location> {
+        if let Some((uri, text)) = self.texts.get(&span.source) {
+            return Some(Location { uri: uri.clone(), range: text.range(span.range()) });
+        }
+        self.sources.get(span.source).uses().and_then(|uses| self.location(uses))
+    }
+
+    /// The edits of a fix, where all are in files the client knows.
+    pub(crate) fn edits(&self, edits: &[Edit]) -> Option<Vec<(Uri, lsp_types::TextEdit)>> {
+        let edit = |edit: &Edit| {
+            let (uri, text) = self.texts.get(&edit.place.span()?.source)?;
+            let range = text.range(edit.place.span()?.range());
+            Some((uri.clone(), lsp_types::TextEdit { range, new_text: edit.text.clone() }))
+        };
+        edits.iter().map(edit).collect()
+    }
+}

@@ -1,0 +1,156 @@
+//! The texts that are open in the editor, and which of them are jobs.
+
+use std::collections::BTreeMap;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use lsp_types::{TextDocumentContentChangeEvent, Uri};
+
+use crate::text::{Encoding, Text};
+use crate::uri;
+
+/// What a text is to us; docs/lsp.md has the rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A job file.
+    Job,
+    /// A targets file.
+    Targets,
+    /// Something else, which a job may read.
+    Other,
+}
+
+/// One text.
+#[derive(Clone, Debug)]
+pub(crate) struct Open {
+    /// Where it is on disk; nothing while it has no file.
+    pub(crate) path: Option<Utf8PathBuf>,
+    /// The client's number of this state.
+    pub(crate) version: i32,
+    pub(crate) text: Text,
+    pub(crate) kind: Kind,
+}
+
+/// The texts by address.
+#[derive(Debug, Default)]
+pub(crate) struct Documents {
+    open: BTreeMap<String, Open>,
+}
+
+impl Documents {
+    pub(crate) fn open(&mut self, uri: &Uri, version: i32, text: String, encoding: Encoding) {
+        let path = uri::path(uri);
+        let kind = kind(path.as_deref(), &text);
+        self.open.insert(uri.0.clone(), Open { path, version, text: Text::new(text, encoding), kind });
+    }
+
+    /// Applies changes in order; says whether the text is known.
+    pub(crate) fn change(
+        &mut self,
+        uri: &Uri,
+        version: i32,
+        changes: Vec<TextDocumentContentChangeEvent>,
+    ) -> bool {
+        use TextDocumentContentChangeEvent::{
+            TextDocumentContentChangePartial, TextDocumentContentChangeWholeDocument,
+        };
+        let Some(open) = self.open.get_mut(&uri.0) else { return false };
+        for change in changes {
+            match change {
+                TextDocumentContentChangePartial(part) => open.text.change(Some(part.range), &part.text),
+                TextDocumentContentChangeWholeDocument(whole) => open.text.change(None, &whole.text),
+            }
+        }
+        open.version = version;
+        open.kind = kind(open.path.as_deref(), open.text.as_str());
+        true
+    }
+
+    /// Forgets a text; says whether it was known.
+    pub(crate) fn close(&mut self, uri: &Uri) -> bool {
+        self.open.remove(&uri.0).is_some()
+    }
+
+    pub(crate) fn get(&self, uri: &Uri) -> Option<&Open> {
+        self.open.get(&uri.0)
+    }
+
+    /// The open text of a file.
+    pub(crate) fn at(&self, path: &Utf8Path) -> Option<(Uri, &Open)> {
+        let found = self.open.iter().find(|(_, open)| open.path.as_deref() == Some(path));
+        found.map(|(uri, open)| (Uri(uri.clone()), open))
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Uri, &Open)> {
+        self.open.iter().map(|(uri, open)| (Uri(uri.clone()), open))
+    }
+}
+
+const JOB_NAMES: [&str; 5] = ["job.yaml", "job.yml", "job.json", "jobc.yaml", "jobc.yml"];
+const JOB_ENDINGS: [&str; 3] = [".job.yaml", ".job.yml", ".job.json"];
+
+fn kind(path: Option<&Utf8Path>, text: &str) -> Kind {
+    let name = path.and_then(Utf8Path::file_name).unwrap_or_default();
+    if matches!(name, "targets.yaml" | "targets.yml") {
+        return Kind::Targets;
+    }
+    if JOB_NAMES.contains(&name) || JOB_ENDINGS.iter().any(|ending| name.ends_with(ending)) {
+        return Kind::Job;
+    }
+    let extension = path.and_then(Utf8Path::extension).unwrap_or("yaml");
+    if !matches!(extension, "yaml" | "yml" | "json" | "jsonc") {
+        return Kind::Other;
+    }
+    let modeline =
+        text.lines().take(5).find_map(|line| line.split_once("$schema")).map_or("", |(_, rest)| rest);
+    if modeline.contains("job.v1.schema.json") {
+        Kind::Job
+    } else if modeline.contains("targets.v1.schema.json") {
+        Kind::Targets
+    } else if (has_key(text, "version") && has_key(text, "roles")) || has_key(text, "taskRoles") {
+        Kind::Job
+    } else {
+        Kind::Other
+    }
+}
+
+/// Whether a key stands at the top level, told without a parser: the text is often half written.
+fn has_key(text: &str, key: &str) -> bool {
+    let json = text.trim_start().starts_with(['{', '/']);
+    text.lines().any(|line| {
+        let line = if json { line.trim_start_matches([' ', '\t', '{']) } else { line };
+        let rest = line.strip_prefix(['"', '\'']).unwrap_or(line).strip_prefix(key);
+        rest.is_some_and(|rest| rest.trim_start_matches(['"', '\'']).trim_start().starts_with(':'))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn which_files_are_jobs() {
+        let check = |name: &str, text: &str, expected: Kind| {
+            assert_eq!(kind(Some(name.into()), text), expected, "{name}: {text}");
+        };
+        check("/a/job.yaml", "", Kind::Job);
+        check("/a/resnet.job.yml", "", Kind::Job);
+        check("/a/targets.yaml", "version: 1\nroles: {}\n", Kind::Targets);
+        check("/a/train.yaml", "version: 1\nname: x\nroles:\n", Kind::Job);
+        check("/a/train.yaml", "version: 1\nservices:\n  roles: 1\n", Kind::Other);
+        check(
+            "/a/train.yaml",
+            "# yaml-language-server: $schema=https://jobc.dev/schemas/job.v1.schema.json\n",
+            Kind::Job,
+        );
+        check(
+            "/a/places.yaml",
+            "# yaml-language-server: $schema=../schemas/targets.v1.schema.json\n",
+            Kind::Targets,
+        );
+        check("/a/pai.yaml", "protocolVersion: 2\ntaskRoles:\n  worker: {}\n", Kind::Job);
+        check("/a/pai.json", "{\n  \"jobName\": \"x\",\n  \"taskRoles\": []\n}", Kind::Job);
+        check("/a/deployment.yaml", "apiVersion: apps/v1\nkind: Deployment\n", Kind::Other);
+        check("/a/requirements.txt", "version: 1\nroles: 2\n", Kind::Other);
+        check("/a/Dockerfile", "FROM python\n", Kind::Other);
+    }
+}

@@ -1,0 +1,143 @@
+//! How far each line is moved.
+
+use jobc_compiler::document::{Document, Node, Value};
+
+use crate::text::Text;
+
+/// What a line belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Owner {
+    /// It begins a key or an item, or holds nothing of the document.
+    Itself,
+    /// It goes on with the text of an earlier line, whose blanks may mean something.
+    Scalar,
+    /// It goes on with a map or list in brackets.
+    Flow,
+}
+
+/// What each line belongs to.
+pub(super) fn owners(document: &Document, text: &Text) -> Vec<Owner> {
+    let mut owners = vec![Owner::Itself; text.line_count()];
+    mark(&document.root, text, &mut owners);
+    owners
+}
+
+fn mark(node: &Node, text: &Text, owners: &mut [Owner]) {
+    let (first, last) = (text.line_of(node.span.start as usize), text.line_of(node.span.end as usize));
+    let owner = match &node.value {
+        Value::Mapping(_) | Value::Sequence(_) => is_flow(node, text).then_some(Owner::Flow),
+        _ => Some(Owner::Scalar),
+    };
+    if let Some(owner) = owner {
+        for line in &mut owners[first + 1..=last.max(first)] {
+            *line = owner;
+        }
+    }
+    for entry in node.entries() {
+        mark(&entry.value, text, owners);
+    }
+    for item in node.items() {
+        mark(item, text, owners);
+    }
+}
+
+/// The columns each line is moved by, for an indentation of two.
+pub(super) fn moves(document: &Document, text: &Text, owners: &[Owner]) -> Vec<isize> {
+    let mut wanted: Vec<Option<usize>> = vec![None; text.line_count()];
+    place(&document.root, 0, text, &mut wanted);
+    let depth = |line: usize| {
+        let content = &text.as_str()[text.line(line)];
+        content.len() - content.trim_start_matches(' ').len()
+    };
+    let by = |line: usize| wanted[line].map(|to| to.cast_signed() - depth(line).cast_signed());
+    let mut moves = vec![0; text.line_count()];
+    let mut last = 0;
+    for line in 0..text.line_count() {
+        if let Some(columns) = by(line) {
+            last = columns;
+            moves[line] = columns;
+        } else if owners[line] == Owner::Itself {
+            moves[line] = comment(line, text, &wanted, &depth).unwrap_or(0);
+        } else {
+            moves[line] = last;
+        }
+    }
+    moves
+}
+
+/// A comment goes with the next line of its own depth, else with the one before, else with the next of any.
+fn comment(
+    line: usize,
+    text: &Text,
+    wanted: &[Option<usize>],
+    depth: &dyn Fn(usize) -> usize,
+) -> Option<isize> {
+    let by = |other: usize| wanted[other].map(|to| to.cast_signed() - depth(other).cast_signed());
+    let next = (line + 1..text.line_count()).find(|&other| wanted[other].is_some());
+    let before = (0..line).rev().find(|&other| wanted[other].is_some() && depth(other) <= depth(line));
+    let same = |other: &usize| depth(*other) == depth(line);
+    next.filter(same).or(before.filter(same)).or(next).or(before).and_then(by)
+}
+
+/// Notes the depth of every line that begins an entry or an item of a block.
+fn place(node: &Node, depth: usize, text: &Text, wanted: &mut [Option<usize>]) {
+    if is_flow(node, text) {
+        return;
+    }
+    match &node.value {
+        Value::Mapping(entries) => {
+            for entry in entries {
+                begin(entry.key_span.start as usize, depth, text, wanted);
+                let below = match &entry.value.value {
+                    Value::Sequence(items) => {
+                        // `- ` below its key or two further in: as it was written.
+                        let dash = items.first().and_then(|item| dash(item, text));
+                        let key = text.position(entry.key_span.start as usize).character;
+                        let further = dash.is_some_and(|at| text.position(at).character > key);
+                        depth + if further { 2 } else { 0 }
+                    }
+                    _ => depth + 2,
+                };
+                place(&entry.value, below, text, wanted);
+            }
+        }
+        Value::Sequence(items) => {
+            for item in items {
+                if let Some(dash) = dash(item, text) {
+                    begin(dash, depth, text, wanted);
+                }
+                place(item, depth + 2, text, wanted);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Notes the depth of a line where nothing but blanks stands before an offset.
+fn begin(offset: usize, depth: usize, text: &Text, wanted: &mut [Option<usize>]) {
+    let line = text.line_of(offset);
+    let before = &text.as_str()[text.line(line).start..offset];
+    if before.bytes().all(|byte| byte == b' ') {
+        wanted[line] = Some(depth);
+    }
+}
+
+/// Where the dash of an item stands.
+fn dash(item: &Node, text: &Text) -> Option<usize> {
+    let start = item.span.start as usize;
+    if text.as_str()[start..].starts_with("- ") && matches!(item.value, Value::Sequence(_)) {
+        return None;
+    }
+    let before = text.as_str()[..start].trim_end_matches([' ', '\n', '\r']);
+    before.ends_with('-').then(|| before.len() - 1)
+}
+
+fn is_flow(node: &Node, text: &Text) -> bool {
+    let collection = matches!(node.value, Value::Mapping(_) | Value::Sequence(_));
+    collection
+        && text
+            .as_str()
+            .as_bytes()
+            .get(node.span.start as usize)
+            .is_some_and(|byte| matches!(byte, b'{' | b'['))
+}

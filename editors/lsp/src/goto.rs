@@ -1,0 +1,206 @@
+//! Where a name comes from, where it is used, and another name for it.
+
+use camino::Utf8Path;
+use jobc_compiler::document::{Document, Node};
+use lsp_types::{Location, Position, Range, TextEdit, Uri, WorkspaceEdit};
+
+use crate::actions::workspace_edit;
+use crate::documents::Kind as FileKind;
+use crate::names::{self, Kind, Mention, Name};
+use crate::place::{self, Place};
+use crate::session::{Good, Session};
+use crate::text::Text;
+use crate::uri;
+
+/// Where the thing at a position is declared: a name, a template, a file.
+pub(crate) fn definition(session: &Session<'_>, at: &Uri, position: Position) -> Vec<Location> {
+    let Some(good) = session.good(at) else { return vec![] };
+    let offset = good.text.offset(position);
+    if let Some(mention) = names::at(&mentions(session, at, good), offset) {
+        return all(session, at, &mention.name)
+            .into_iter()
+            .filter(|(_, it)| it.declares)
+            .map(|(l, _)| l)
+            .collect();
+    }
+    file_at(session, at, good, offset).into_iter().collect()
+}
+
+/// Every place a name stands at.
+pub(crate) fn references(
+    session: &Session<'_>,
+    at: &Uri,
+    position: Position,
+    declaration: bool,
+) -> Vec<Location> {
+    let Some(good) = session.good(at) else { return vec![] };
+    let Some(name) = name_at(session, at, good, position) else { return vec![] };
+    let found = all(session, at, &name.name);
+    found
+        .into_iter()
+        .filter(|(_, mention)| declaration || !mention.declares)
+        .map(|(location, _)| location)
+        .collect()
+}
+
+/// What a rename would replace, or why nothing can be renamed there.
+pub(crate) fn prepare_rename(
+    session: &Session<'_>,
+    at: &Uri,
+    position: Position,
+) -> Result<(Range, String), String> {
+    let good = current(session, at)?;
+    let mention =
+        name_at(session, at, good, position).ok_or("there is no name here that jobc could rename")?;
+    let found = all(session, at, &mention.name);
+    if !found.iter().any(|(_, mention)| mention.declares) {
+        return Err(format!("the {} `{}` is declared nowhere", mention.name.kind.word(), mention.name.text));
+    }
+    if let Some((location, _)) = found.iter().find(|(_, mention)| !mention.exact) {
+        let line = location.range.start.line + 1;
+        return Err(format!(
+            "`{}` is spelt with escapes on line {line}: write it plainly first",
+            mention.name.text
+        ));
+    }
+    Ok((good.text.range(mention.range.clone()), mention.name.text))
+}
+
+/// The edits that give a name another text, in its own file: a targets file may belong to several jobs.
+pub(crate) fn rename(
+    session: &Session<'_>,
+    at: &Uri,
+    position: Position,
+    new: &str,
+) -> Result<WorkspaceEdit, String> {
+    prepare_rename(session, at, position)?;
+    let good = current(session, at)?;
+    let name = name_at(session, at, good, position).ok_or("there is no name here")?.name;
+    let mentions = mentions(session, at, good);
+    refuse(&name, new, &mentions)?;
+    let edit = |mention: &Mention| {
+        let range = good.text.range(mention.range.clone());
+        (at.clone(), TextEdit { range, new_text: new.to_owned() })
+    };
+    Ok(workspace_edit(mentions.iter().filter(|mention| mention.name == name).map(edit).collect()))
+}
+
+/// Why a name cannot be another's.
+fn refuse(name: &Name, new: &str, mentions: &[Mention]) -> Result<(), String> {
+    let word = name.kind.word();
+    let letters = |allowed: &dyn Fn(char) -> bool| !new.is_empty() && new.chars().all(allowed);
+    let begins = |allowed: &dyn Fn(char) -> bool| new.starts_with(allowed);
+    let (fits, rule) = match name.kind {
+        Kind::Param | Kind::Axis | Kind::Argument => (
+            letters(&|c| c.is_ascii_alphanumeric() || c == '_')
+                && begins(&|c| c.is_ascii_alphabetic() || c == '_'),
+            "use letters, digits and `_`, and do not begin with a digit",
+        ),
+        Kind::Secret => (
+            new.len() <= 63
+                && letters(&|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))
+                && begins(&|c| c.is_ascii_alphabetic() || c == '_'),
+            "use at most 63 letters, digits, `_` and `-`, and begin with a letter or `_`",
+        ),
+        kind => {
+            let most = if kind == Kind::Port { 15 } else { 32 };
+            let fits = new.len() <= most
+                && letters(&|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
+                && begins(&|c| c.is_ascii_lowercase())
+                && !new.ends_with('-');
+            (fits, "use lower-case letters, digits and `-`; begin with a letter and do not end with `-`")
+        }
+    };
+    if !fits {
+        return Err(format!("`{new}` cannot be the name of this {word}: {rule}"));
+    }
+    // Data and outputs share one name space.
+    let volume = |kind| matches!(kind, Kind::Data | Kind::Output);
+    let same_space = |other: &Name| {
+        other.owner == name.owner && (other.kind == name.kind || (volume(other.kind) && volume(name.kind)))
+    };
+    let other = mentions.iter().find(|it| it.declares && same_space(&it.name) && it.name.text == new);
+    let word = other.map_or(word, |other| other.name.kind.word());
+    if other.is_some() && name.text != new {
+        Err(format!("`{new}` is the name of another {word} already"))
+    } else {
+        Ok(())
+    }
+}
+
+/// The tree of a text, which must be the text of this moment: edits are made to what is there.
+fn current<'s>(session: &'s Session<'_>, at: &Uri) -> Result<&'s Good, String> {
+    let good = session.good(at).filter(|good| good.current);
+    good.ok_or_else(|| "the file does not parse: mend that first".to_owned())
+}
+
+fn name_at(session: &Session<'_>, at: &Uri, good: &Good, position: Position) -> Option<Mention> {
+    names::at(&mentions(session, at, good), good.text.offset(position)).cloned()
+}
+
+/// The names of an open text.
+pub(crate) fn mentions(session: &Session<'_>, at: &Uri, good: &Good) -> Vec<Mention> {
+    match session.documents.get(at).map(|open| open.kind) {
+        Some(FileKind::Targets) => names::names_of_targets(&good.document, good.text.as_str()),
+        _ => names::names_of_job(&good.document, good.text.as_str()),
+    }
+}
+
+/// Every mention of a name: in the text itself, and in the job's targets file or the open jobs of a targets file.
+fn all(session: &Session<'_>, at: &Uri, name: &Name) -> Vec<(Location, Mention)> {
+    let mut found = vec![];
+    let mut add = |uri: &Uri, text: &Text, mentions: Vec<Mention>| {
+        let same = mentions.into_iter().filter(|mention| mention.name == *name);
+        found.extend(same.map(|it| (Location { uri: uri.clone(), range: text.range(it.range.clone()) }, it)));
+    };
+    if let Some(good) = session.good(at) {
+        add(at, &good.text, mentions(session, at, good));
+    }
+    let Some(open) = session.documents.get(at).filter(|_| name.kind != Kind::Target) else { return found };
+    if open.kind == FileKind::Targets {
+        for (job, other) in session.documents.iter().filter(|(_, other)| other.kind == FileKind::Job) {
+            if session.targets_of(other) == open.path
+                && let Some(good) = session.good(&job)
+            {
+                add(&job, &good.text, names::names_of_job(&good.document, good.text.as_str()));
+            }
+        }
+    } else if let Some(path) = session.targets_of(open)
+        && let Some(text) = session.text_of(&path)
+        && let Some(document) = crate::analysis::parse_alone(Some(&path), &text)
+    {
+        let mentions = names::names_of_targets(&document, &text);
+        add(&uri::of(&path), &Text::new(text, session.client.encoding), mentions);
+    }
+    found
+}
+
+/// The file that the value at an offset names: a template, a Dockerfile, requirements, a file's text.
+fn file_at(session: &Session<'_>, at: &Uri, good: &Good, offset: usize) -> Option<Location> {
+    let Place { path, node, is_key: false } = place::at(&good.document, offset)? else { return None };
+    let steps: Vec<&str> = path.iter().map(String::as_str).collect();
+    let names_a_file = match &steps[..] {
+        ["uses"]
+        | ["roles", _, "uses"]
+        | ["roles", _, "files", _, "from"]
+        | [.., "dockerfile"]
+        | [.., "python", "requirements"]
+        | [.., "requirements", _]
+        | [.., "conda", "file"] => true,
+        [.., "copy", _, "from"] => sibling(&good.document, &path, "image").is_none(),
+        _ => false,
+    };
+    let name = node.as_str().filter(|name| names_a_file && !name.starts_with("std/"))?;
+    let folder = session.documents.get(at)?.path.as_deref()?.parent()?;
+    let file = uri::normal(&folder.join(Utf8Path::new(name)));
+    session.exists(&file).then(|| Location { uri: uri::of(&file), range: Range::default() })
+}
+
+/// Another key of the map that a value stands in.
+fn sibling<'d>(document: &'d Document, path: &[String], key: &str) -> Option<&'d Node> {
+    let above = &path[..path.len().checked_sub(1)?];
+    above.iter().try_fold(&document.root, |node, step| node.get(step))?.get(key)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,133 @@
+//! Hover: what a name stands for, what a value became in the plan, and what the schema says about a key.
+
+mod facts;
+
+use jobc_compiler::document::Node;
+use lsp_types::{Contents, Hover, MarkupContent, MarkupKind, Position, Uri};
+use serde_json::Value;
+
+use crate::documents::Kind;
+use crate::names::{self, Mention};
+use crate::place::{self, Place};
+use crate::schema::{Schema, text};
+use crate::session::{Good, Session};
+use crate::{amounts, goto};
+
+/// What there is to say about a position.
+pub(crate) fn hover(session: &Session<'_>, uri: &Uri, position: Position) -> Option<Hover> {
+    let good = session.good(uri)?;
+    let kind = session.documents.get(uri)?.kind;
+    let offset = good.text.offset(position);
+    let place = place::at(&good.document, offset)?;
+    let mentions = goto::mentions(session, uri, good);
+    let mention = names::at(&mentions, offset);
+    let mut parts = vec![];
+    if let Some(mention) = mention.filter(|mention| !mention.declares) {
+        parts.extend(name(session, uri, good, mention));
+    }
+    if kind == Kind::Job && mention.is_none_or(|mention| mention.declares) {
+        let plans = session.job(uri).map_or(&[][..], |job| &job.plans);
+        parts.extend(facts::of(session, uri, plans, &place));
+    }
+    if session.client.settings.schema_features && mention.is_none_or(|mention| mention.declares) {
+        parts.extend(documentation(kind, &place));
+    }
+    if parts.is_empty() {
+        return None;
+    }
+    let span = match mention {
+        Some(mention) => mention.range.clone(),
+        None => span(good, &place),
+    };
+    let contents = MarkupContent { kind: MarkupKind::Markdown, value: parts.join("\n\n---\n\n") };
+    Some(Hover { contents: Contents::MarkupContent(contents), range: Some(good.text.range(span)) })
+}
+
+/// The bytes that a hover is about: a key's letters, or a value.
+fn span(good: &Good, place: &Place<'_>) -> std::ops::Range<usize> {
+    let above = &place.path[..place.path.len().saturating_sub(1)];
+    let map = above.iter().try_fold(&good.document.root, |node, step| node.get(step));
+    let entry = map.and_then(|map| map.entries().iter().find(|entry| Some(&entry.key) == place.path.last()));
+    match entry {
+        Some(entry) if place.is_key => entry.key_span.range(),
+        _ => place.node.span.range(),
+    }
+}
+
+/// What a name that is used here stands for.
+fn name(session: &Session<'_>, uri: &Uri, good: &Good, mention: &Mention) -> Option<String> {
+    let name = &mention.name;
+    let head = format!("{} `{}`", name.kind.word(), name.text);
+    let root = &good.document.root;
+    let plans = session.job(uri).map_or(&[][..], |job| &job.plans);
+    let told = match name.kind {
+        names::Kind::Param => param(root.get("params")?.get(&name.text)?, plans, &name.text),
+        names::Kind::Role => {
+            let role = root.get("roles").and_then(|roles| roles.get(&name.text));
+            let known = plans.first().and_then(|job| job.role(&name.text));
+            known.map(amounts::of_role).or_else(|| Some(role?.describe())).unwrap_or_default()
+        }
+        names::Kind::Port => {
+            let port = plans.first().and_then(|job| job.role(&name.owner)?.port(&name.text));
+            port.map(facts::port).unwrap_or_default()
+        }
+        names::Kind::Data | names::Kind::Output => {
+            let map = if name.kind == names::Kind::Data { "data" } else { "outputs" };
+            keys(root.get(map)?.get(&name.text)?, &["source", "mount", "writable"])
+        }
+        names::Kind::Secret => keys(root.get("secrets")?.get(&name.text)?, &["env", "file", "store"]),
+        names::Kind::Image => {
+            let image = plans.first().and_then(|job| job.images.get(&name.text));
+            image.map(facts::image).unwrap_or_default()
+        }
+        names::Kind::Axis | names::Kind::Argument | names::Kind::Target => String::new(),
+    };
+    Some(if told.is_empty() { head } else { format!("{head}\n\n{told}") })
+}
+
+fn param(node: &Node, plans: &[jobc_schema::plan::JobPlan], name: &str) -> String {
+    let value = plans.first().and_then(|job| job.params.get(name)).map(|value| format!("is `{value}`"));
+    let rules = keys(node, &["description", "default", "type", "choices", "min", "max"]);
+    let written = value.or_else(|| node.to_scalar().map(|scalar| format!("is `{scalar}`")));
+    [written, Some(rules).filter(|text| !text.is_empty())]
+        .into_iter()
+        .flatten()
+        .collect::<Vec<_>>()
+        .join("\n\n")
+}
+
+/// Some keys of a map, a line each.
+fn keys(node: &Node, keys: &[&str]) -> String {
+    let line = |key: &&str| {
+        let value = node.get(key)?;
+        let text = value.to_scalar().map_or_else(|| value.to_json().to_string(), |scalar| scalar.text);
+        Some(format!("* {key}: `{text}`"))
+    };
+    keys.iter().filter_map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// What the schema says about the key at a place, and about the word there.
+fn documentation(kind: Kind, place: &Place<'_>) -> Option<String> {
+    let schema = Schema::of(kind);
+    let parts = schema.at(&place.path);
+    let page = |part: &&Value| {
+        let own = text(part, "markdownDescription");
+        if own.is_empty() {
+            text(schema.resolve(part), "markdownDescription").to_owned()
+        } else {
+            own.to_owned()
+        }
+    };
+    if !place.is_key
+        && let Some(word) = place.node.as_str()
+    {
+        let words = parts.iter().flat_map(|part| schema.forms(part)).flat_map(|form| Schema::words(form));
+        if let Some((_, about)) = words.into_iter().find(|(known, _)| *known == word) {
+            return Some(format!("`{word}`: {about}"));
+        }
+    }
+    parts.iter().map(page).find(|page| !page.is_empty())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,38 @@
+//! The files a job reads: those open in the editor first, then those on disk.
+
+use std::io;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use jobc_compiler::files::Files;
+
+use crate::documents::Documents;
+use crate::uri;
+
+/// Files below the job's folder, absolute paths as themselves.
+pub(crate) struct Overlay<'a> {
+    /// The job's folder; nothing for a text that has no file, which then has no files beside it.
+    pub(crate) folder: Option<&'a Utf8Path>,
+    pub(crate) documents: &'a Documents,
+    pub(crate) disk: &'a dyn Files,
+}
+
+impl Overlay<'_> {
+    fn absolute(&self, path: &Utf8Path) -> Option<Utf8PathBuf> {
+        if path.is_absolute() { Some(uri::normal(path)) } else { Some(uri::normal(&self.folder?.join(path))) }
+    }
+}
+
+impl Files for Overlay<'_> {
+    fn read(&self, path: &Utf8Path) -> io::Result<Vec<u8>> {
+        let path = self.absolute(path).ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
+        match self.documents.at(&path) {
+            Some((_, open)) => Ok(open.text.as_str().as_bytes().to_vec()),
+            None => self.disk.read(&path),
+        }
+    }
+
+    fn exists(&self, path: &Utf8Path) -> bool {
+        let Some(path) = self.absolute(path) else { return false };
+        self.documents.at(&path).is_some() || self.disk.exists(&path)
+    }
+}

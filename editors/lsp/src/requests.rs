@@ -1,0 +1,200 @@
+//! The requests beyond the protocol; docs/lsp.md has their shapes.
+
+use jobc_compiler::compile::{self, Output, Planned, Request, plan_json};
+use jobc_compiler::diagnostic::{Code, Severity, Sink};
+use jobc_compiler::emit;
+use jobc_compiler::lower::OnRefusal;
+use jobc_compiler::source::Sources;
+use jobc_compiler::suggest;
+use jobc_schema::{BackendName, Plan};
+use lsp_types::Uri;
+use serde::{Deserialize, Serialize};
+
+use crate::analysis::{self, Choice, parse_alone};
+use crate::documents::Kind;
+use crate::session::Session;
+
+/// What `jobc/plan` asks.
+#[derive(Debug, Deserialize)]
+pub(crate) struct PlanParams {
+    uri: Uri,
+    target: Option<String>,
+    #[serde(default)]
+    format: Format,
+}
+
+/// How a plan is written.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Format {
+    #[default]
+    Yaml,
+    Json,
+}
+
+/// What `jobc/plan` answers.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct PlanResult {
+    text: String,
+    language_id: Format,
+    targets: Vec<String>,
+}
+
+/// What `jobc/artifact` asks.
+#[derive(Debug, Deserialize)]
+pub(crate) struct ArtifactParams {
+    uri: Uri,
+    backend: BackendName,
+    target: Option<String>,
+}
+
+/// What `jobc/artifact` answers.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ArtifactResult {
+    text: String,
+    language_id: &'static str,
+    files: Vec<ArtifactFile>,
+}
+
+#[derive(Debug, Serialize)]
+struct ArtifactFile {
+    job: String,
+    target: String,
+    path: String,
+    text: String,
+}
+
+/// What `jobc/explain` asks.
+#[derive(Debug, Deserialize)]
+pub(crate) struct ExplainParams {
+    code: String,
+}
+
+/// What `jobc/explain` answers.
+#[derive(Debug, Serialize)]
+pub(crate) struct ExplainResult {
+    code: &'static str,
+    title: &'static str,
+    markdown: &'static str,
+}
+
+/// What was decided about a job.
+pub(crate) fn plan(session: &Session<'_>, params: &PlanParams) -> Result<PlanResult, String> {
+    let choice = Choice { target: params.target.clone(), backend: None };
+    let text = with_plan(session, &params.uri, &choice, |mut planned, _, _, _| {
+        if planned.on_refusal == OnRefusal::Skip {
+            // Nothing was chosen and the plans differ in the target's name alone: one is enough to read.
+            let first = planned.jobs.first().map(|job| job.target.name.clone()).unwrap_or_default();
+            planned.jobs.retain(|job| job.target.name == first);
+        }
+        let plan = Plan { version: 1, jobs: planned.jobs };
+        match params.format {
+            Format::Json => plan_json(&plan),
+            Format::Yaml => emit::to_yaml(&serde_json::to_value(&plan).expect("a plan is plain JSON")),
+        }
+    })?;
+    Ok(PlanResult { text, language_id: params.format, targets: targets(session, &params.uri) })
+}
+
+/// The files that a backend writes.
+pub(crate) fn artifact(session: &Session<'_>, params: &ArtifactParams) -> Result<ArtifactResult, String> {
+    let choice = Choice { target: params.target.clone(), backend: Some(params.backend) };
+    let outputs = with_plan(session, &params.uri, &choice, |planned, sources, request, sink| {
+        compile::build(sources, planned, request, sink)
+    })?;
+    let files: Vec<ArtifactFile> = outputs.iter().flat_map(files).collect();
+    if files.is_empty() {
+        return Err(format!("the backend `{}` has nothing to write for this job", params.backend));
+    }
+    let several = outputs.len() > 1;
+    let language_id = match params.backend {
+        BackendName::Kubernetes | BackendName::Openpai => "yaml",
+        BackendName::Oci => "json",
+        BackendName::Dockerfile => "dockerfile",
+        BackendName::Cgroup => "plaintext",
+    };
+    Ok(ArtifactResult { text: files.iter().map(|file| shown(file, several)).collect(), language_id, files })
+}
+
+/// The page of a code.
+pub(crate) fn explain(params: &ExplainParams) -> Result<ExplainResult, String> {
+    let Some(code) = Code::parse(&params.code) else {
+        let known = Code::all().map(|(code, _)| code.as_str());
+        let near = suggest::nearest(&params.code.to_ascii_uppercase(), known);
+        let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+        return Err(format!("there is no code `{}`{near}", params.code));
+    };
+    Ok(ExplainResult { code: code.as_str(), title: code.title(), markdown: code.page() })
+}
+
+/// Compiles an open job for a choice and hands what was decided on; why it cannot be, where it has errors.
+fn with_plan<T>(
+    session: &Session<'_>,
+    uri: &Uri,
+    choice: &Choice,
+    make: impl FnOnce(Planned, &Sources, &Request<'_>, &mut Sink) -> T,
+) -> Result<T, String> {
+    let open = session.documents.get(uri).ok_or_else(|| format!("`{}` is not open", uri.0))?;
+    if open.kind != Kind::Job {
+        return Err(format!("`{}` is not a job file", uri.0));
+    }
+    let overlay = session.overlay(open);
+    let input = session.input(open, &overlay);
+    let (mut sources, job, targets) = analysis::sources(&input);
+    let request = analysis::request(&input, job, targets, choice);
+    let mut sink = Sink::new();
+    let result = compile::plan(&mut sources, &request, &mut sink)
+        .map(|planned| make(planned, &sources, &request, &mut sink));
+    result.filter(|_| !sink.has_errors()).ok_or_else(|| errors(sink))
+}
+
+fn errors(sink: Sink) -> String {
+    let findings = sink.finish();
+    let mut errors = findings.iter().filter(|finding| finding.severity == Severity::Error);
+    let first =
+        errors.next().map(|finding| format!("{}: {}", finding.code, finding.message)).unwrap_or_default();
+    match errors.count() {
+        0 => first,
+        1 => format!("{first}; and 1 more error"),
+        more => format!("{first}; and {more} more errors"),
+    }
+}
+
+/// The targets a job can be planned for.
+fn targets(session: &Session<'_>, uri: &Uri) -> Vec<String> {
+    let file = session.documents.get(uri).and_then(|open| session.targets_of(open));
+    let document = file.and_then(|path| parse_alone(Some(&path), &session.text_of(&path)?));
+    match document {
+        Some(document) => {
+            let targets = document.root.get("targets");
+            targets.map(|it| it.entries().iter().map(|entry| entry.key.clone()).collect()).unwrap_or_default()
+        }
+        None => compile::built_in_targets().iter().map(|(name, _)| (*name).to_owned()).collect(),
+    }
+}
+
+/// The backend's files, without the plan and the source map.
+fn files(output: &Output) -> Vec<ArtifactFile> {
+    let own = |path: &str| matches!(path, "plan.json" | "sourcemap.json");
+    let backend = output.artifacts.iter().filter(|artifact| !own(artifact.path.as_str()));
+    let file = |artifact: &compile::Artifact| ArtifactFile {
+        job: output.job.name.clone(),
+        target: output.job.target.name.clone(),
+        path: artifact.path.to_string(),
+        text: String::from_utf8_lossy(&artifact.bytes).into_owned(),
+    };
+    backend.map(file).collect()
+}
+
+/// One file of many, headed by its path.
+fn shown(file: &ArtifactFile, several: bool) -> String {
+    let path =
+        if several { format!("{}/{}/{}", file.job, file.target, file.path) } else { file.path.clone() };
+    let end = if file.text.ends_with('\n') { "" } else { "\n" };
+    match file.path.rsplit('.').next() {
+        Some("yaml") => format!("---\n# {path}\n{}{end}", file.text),
+        _ => format!("==> {path} <==\n{}{end}", file.text),
+    }
+}

@@ -1,0 +1,102 @@
+//! The published schemas as completion and hover read them.
+
+use std::sync::LazyLock;
+
+use jobc_schema::{JOB_SCHEMA, TARGETS_SCHEMA};
+use serde_json::Value;
+
+use crate::documents::Kind;
+
+static JOB: LazyLock<Schema> = LazyLock::new(|| Schema::read(JOB_SCHEMA));
+static TARGETS: LazyLock<Schema> = LazyLock::new(|| Schema::read(TARGETS_SCHEMA));
+
+/// One schema.
+pub(crate) struct Schema {
+    root: Value,
+}
+
+impl Schema {
+    /// The schema of a kind of file.
+    pub(crate) fn of(kind: Kind) -> &'static Self {
+        if kind == Kind::Targets { &TARGETS } else { &JOB }
+    }
+
+    fn read(text: &str) -> Self {
+        Self { root: serde_json::from_str(text).expect("the committed schema is JSON") }
+    }
+
+    /// What the schema says about a place: a part for each form that the values on the way may have, with its own
+    /// documentation and not yet resolved.
+    pub(crate) fn at(&self, path: &[String]) -> Vec<&Value> {
+        let start = vec![&self.root];
+        path.iter().fold(start, |parts, step| {
+            let forms = parts.into_iter().flat_map(|part| self.forms(part));
+            forms.filter_map(|form| child(form, step)).collect()
+        })
+    }
+
+    /// The forms a part may have: the branches of a union, resolved, or the part itself.
+    pub(crate) fn forms<'a>(&'a self, part: &'a Value) -> Vec<&'a Value> {
+        let resolved = self.resolve(part);
+        let branches = |keyword| resolved.get(keyword).and_then(Value::as_array).into_iter().flatten();
+        let all: Vec<&Value> = branches("anyOf").flat_map(|branch| self.forms(branch)).collect();
+        if all.is_empty() { vec![resolved] } else { all }
+    }
+
+    /// The part itself, or what its `$ref` names.
+    pub(crate) fn resolve<'a>(&'a self, part: &'a Value) -> &'a Value {
+        let target = part.get("$ref").and_then(Value::as_str).and_then(|to| to.strip_prefix('#'));
+        target.and_then(|pointer| self.root.pointer(pointer)).unwrap_or(part)
+    }
+
+    /// The whole blocks that are offered at a part, its own and those of what it names.
+    pub(crate) fn snippets<'a>(&'a self, part: &'a Value) -> impl Iterator<Item = &'a Value> {
+        let mut all: Vec<&Value> = list(part, "defaultSnippets").collect();
+        let resolved = self.resolve(part);
+        if !std::ptr::eq(resolved, part) {
+            all.extend(list(resolved, "defaultSnippets"));
+        }
+        all.extend(
+            self.forms(part)
+                .into_iter()
+                .filter(|form| !std::ptr::eq(*form, resolved))
+                .flat_map(|form| list(form, "defaultSnippets")),
+        );
+        all.into_iter()
+    }
+
+    /// The words that a form takes, each with what it means.
+    pub(crate) fn words<'a>(form: &'a Value) -> Vec<(&'a str, &'a str)> {
+        let word = |branch: &'a Value| Some((branch.get("const")?.as_str()?, text(branch, "description")));
+        list(form, "oneOf").filter_map(word).collect()
+    }
+}
+
+/// The part below a form, for a key or an index.
+fn child<'a>(form: &'a Value, step: &str) -> Option<&'a Value> {
+    if let Some(known) = form.get("properties").and_then(|properties| properties.get(step)) {
+        return Some(known);
+    }
+    let index = !step.is_empty() && step.bytes().all(|b| b.is_ascii_digit());
+    let items = form.get("items").filter(|_| index);
+    items.or_else(|| form.get("additionalProperties")).filter(|part| part.is_object())
+}
+
+/// The items of a list of the schema.
+pub(crate) fn list<'a>(part: &'a Value, keyword: &str) -> impl Iterator<Item = &'a Value> + use<'a> {
+    part.get(keyword).and_then(Value::as_array).into_iter().flatten()
+}
+
+/// A text of the schema; empty where it is absent.
+pub(crate) fn text<'a>(part: &'a Value, keyword: &str) -> &'a str {
+    part.get(keyword).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// Whether a form is of a JSON type.
+pub(crate) fn is_type(form: &Value, wanted: &str) -> bool {
+    match form.get("type") {
+        Some(Value::String(only)) => only == wanted,
+        Some(Value::Array(several)) => several.iter().any(|kind| kind == wanted),
+        _ => false,
+    }
+}

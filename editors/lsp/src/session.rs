@@ -1,0 +1,255 @@
+//! What the server knows between two messages: the open texts, and what was compiled of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use camino::{Utf8Path, Utf8PathBuf};
+use jobc_compiler::document::Document;
+use jobc_compiler::files::{Files, find_targets};
+use jobc_schema::plan::JobPlan;
+use lsp_types::{Diagnostic, PublishDiagnosticsParams, TextDocumentContentChangeEvent, Uri};
+
+use crate::analysis::{self, Analysis, Input};
+use crate::client::Client;
+use crate::diagnostics;
+use crate::documents::{Documents, Kind, Open};
+use crate::overlay::Overlay;
+use crate::text::Text;
+
+/// The state of one client's session.
+pub(crate) struct Session<'a> {
+    pub(crate) client: Client,
+    pub(crate) documents: Documents,
+    disk: &'a dyn Files,
+    /// What was compiled, by the job's address.
+    jobs: BTreeMap<String, Job>,
+    /// What must be compiled again.
+    stale: BTreeSet<String>,
+    /// The findings each open text has caused, by the address they stand at.
+    caused: BTreeMap<String, BTreeMap<String, Vec<Diagnostic>>>,
+    /// The findings the client shows.
+    shown: BTreeMap<String, Vec<Diagnostic>>,
+}
+
+/// What is known of one job or targets file.
+#[derive(Default)]
+pub(crate) struct Job {
+    /// The last compilation.
+    pub(crate) analysis: Option<Analysis>,
+    /// The last text that parsed, with its tree.
+    pub(crate) good: Option<Good>,
+    /// The jobs of the last text without errors.
+    pub(crate) plans: Vec<JobPlan>,
+}
+
+/// A text that parsed.
+pub(crate) struct Good {
+    pub(crate) text: Text,
+    pub(crate) document: Document,
+    /// Whether it is the text of this moment.
+    pub(crate) current: bool,
+}
+
+impl<'a> Session<'a> {
+    pub(crate) fn new(client: Client, disk: &'a dyn Files) -> Self {
+        Self {
+            client,
+            documents: Documents::default(),
+            disk,
+            jobs: BTreeMap::new(),
+            stale: BTreeSet::new(),
+            caused: BTreeMap::new(),
+            shown: BTreeMap::new(),
+        }
+    }
+
+    pub(crate) fn open(&mut self, uri: &Uri, version: i32, text: String) {
+        self.documents.open(uri, version, text, self.client.encoding);
+        self.touched(uri);
+    }
+
+    pub(crate) fn change(&mut self, uri: &Uri, version: i32, changes: Vec<TextDocumentContentChangeEvent>) {
+        if self.documents.change(uri, version, changes) {
+            self.touched(uri);
+        } else {
+            eprintln!("jobc lsp: a change of `{}`, which is not open, was left out", uri.0);
+        }
+    }
+
+    pub(crate) fn close(&mut self, uri: &Uri) {
+        if self.documents.close(uri) {
+            self.jobs.remove(&uri.0);
+            self.caused.remove(&uri.0);
+            self.touched(uri);
+        }
+    }
+
+    /// Notes that something may read differently now: on disk, or in a text that jobs read.
+    pub(crate) fn everything_may_have_changed(&mut self) {
+        self.stale
+            .extend(self.documents.iter().filter(|(_, open)| open.kind != Kind::Other).map(|(uri, _)| uri.0));
+    }
+
+    fn touched(&mut self, uri: &Uri) {
+        match self.documents.get(uri) {
+            // A job is read by nobody else.
+            Some(open) if open.kind == Kind::Job => _ = self.stale.insert(uri.0.clone()),
+            _ => {
+                self.stale.insert(uri.0.clone());
+                self.everything_may_have_changed();
+            }
+        }
+    }
+
+    /// Whether findings may be out of date.
+    pub(crate) fn is_stale(&self) -> bool {
+        !self.stale.is_empty()
+    }
+
+    /// Compiles what has changed; returns what the client must show instead of what it does.
+    pub(crate) fn refresh(&mut self) -> Vec<PublishDiagnosticsParams> {
+        while let Some(uri) = self.stale.pop_first().map(Uri) {
+            let caused = match self.documents.get(&uri).map(|open| open.kind) {
+                Some(Kind::Job) => self.compile(&uri),
+                Some(Kind::Targets) => self.check_targets(&uri),
+                Some(Kind::Other) | None => BTreeMap::new(),
+            };
+            if caused.is_empty() {
+                self.caused.remove(&uri.0);
+            } else {
+                self.caused.insert(uri.0.clone(), caused);
+            }
+        }
+        self.difference()
+    }
+
+    /// The findings of each address that are not what the client shows.
+    fn difference(&mut self) -> Vec<PublishDiagnosticsParams> {
+        let mut now: BTreeMap<String, Vec<Diagnostic>> = BTreeMap::new();
+        // An open text hears that nothing is wrong, too: a client may wait for it.
+        for (uri, open) in self.documents.iter() {
+            if open.kind != Kind::Other {
+                now.insert(uri.0, vec![]);
+            }
+        }
+        for (uri, findings) in self.caused.values().flatten() {
+            let all = now.entry(uri.clone()).or_default();
+            for finding in findings {
+                // A targets file is read by itself and by each of its jobs.
+                if !all.contains(finding) {
+                    all.push(finding.clone());
+                }
+            }
+        }
+        let gone: Vec<String> = self.shown.keys().filter(|uri| !now.contains_key(*uri)).cloned().collect();
+        now.extend(gone.into_iter().map(|uri| (uri, vec![])));
+        let mut changed = vec![];
+        for (uri, findings) in now {
+            if self.shown.get(&uri) == Some(&findings) {
+                continue;
+            }
+            let uri = Uri(uri);
+            let version = self.documents.get(&uri).map(|open| open.version);
+            if findings.is_empty() && version.is_none() {
+                self.shown.remove(&uri.0);
+            } else {
+                self.shown.insert(uri.0.clone(), findings.clone());
+            }
+            changed.push(PublishDiagnosticsParams { uri, version, diagnostics: findings });
+        }
+        changed
+    }
+
+    fn compile(&mut self, uri: &Uri) -> BTreeMap<String, Vec<Diagnostic>> {
+        let Some(open) = self.documents.get(uri) else { return BTreeMap::new() };
+        let overlay = self.overlay(open);
+        let analysis = Analysis::new(&self.input(open, &overlay));
+        let caused = diagnostics::of_analysis(&analysis, uri, &self.client);
+        let plans = analysis.planned.as_ref().map(|planned| planned.jobs.clone());
+        let parsed = analysis::parse_alone(open.path.as_deref(), open.text.as_str()).map(|document| Good {
+            text: open.text.clone(),
+            document,
+            current: true,
+        });
+        let job = self.jobs.entry(uri.0.clone()).or_default();
+        job.keep(parsed);
+        job.plans = plans.unwrap_or_else(|| std::mem::take(&mut job.plans));
+        job.analysis = Some(analysis);
+        caused
+    }
+
+    fn check_targets(&mut self, uri: &Uri) -> BTreeMap<String, Vec<Diagnostic>> {
+        let Some(open) = self.documents.get(uri) else { return BTreeMap::new() };
+        let path = open.path.clone().unwrap_or_else(|| "targets.yaml".into());
+        let analysis = Analysis::of_targets(&path, open.text.as_str());
+        let caused = diagnostics::of_analysis(&analysis, uri, &self.client);
+        let parsed = analysis::parse_alone(Some(&path), open.text.as_str()).map(|document| Good {
+            text: open.text.clone(),
+            document,
+            current: true,
+        });
+        let job = self.jobs.entry(uri.0.clone()).or_default();
+        job.keep(parsed);
+        job.analysis = Some(analysis);
+        caused
+    }
+
+    /// Every compiled text with its address.
+    pub(crate) fn analyses(&self) -> impl Iterator<Item = (Uri, &Analysis)> {
+        self.jobs.iter().filter_map(|(uri, job)| Some((Uri(uri.clone()), job.analysis.as_ref()?)))
+    }
+
+    /// What is known of an open text.
+    pub(crate) fn job(&self, uri: &Uri) -> Option<&Job> {
+        self.jobs.get(&uri.0)
+    }
+
+    /// The tree of an open text: of this moment where it parses, else of the last moment that it did.
+    pub(crate) fn good(&self, uri: &Uri) -> Option<&Good> {
+        self.jobs.get(&uri.0)?.good.as_ref()
+    }
+
+    /// The files that the job of an open text reads.
+    pub(crate) fn overlay<'s>(&'s self, open: &'s Open) -> Overlay<'s> {
+        let folder = open.path.as_deref().and_then(Utf8Path::parent);
+        Overlay { folder, documents: &self.documents, disk: self.disk }
+    }
+
+    /// What the compiler reads of an open text.
+    pub(crate) fn input<'s>(&'s self, open: &'s Open, overlay: &'s Overlay<'_>) -> Input<'s> {
+        let targets = self.targets_of(open).and_then(|path| Some((path.clone(), self.text_of(&path)?)));
+        Input { path: open.path.as_deref(), text: open.text.as_str(), targets, files: overlay }
+    }
+
+    /// Where the targets file of a job is.
+    pub(crate) fn targets_of(&self, open: &Open) -> Option<Utf8PathBuf> {
+        let folder = open.path.as_deref()?.parent()?;
+        find_targets(folder, |path| self.documents.at(path).is_some() || self.disk.exists(path))
+    }
+
+    /// The text of a file, as the editor or the disk has it.
+    pub(crate) fn text_of(&self, path: &Utf8Path) -> Option<String> {
+        match self.documents.at(path) {
+            Some((_, open)) => Some(open.text.as_str().to_owned()),
+            None => String::from_utf8(self.disk.read(path).ok()?).ok(),
+        }
+    }
+
+    /// Whether a file is there, in the editor or on disk.
+    pub(crate) fn exists(&self, path: &Utf8Path) -> bool {
+        self.documents.at(path).is_some() || self.disk.exists(path)
+    }
+}
+
+impl Job {
+    /// Keeps the newest tree, or remembers that it is no longer the text's.
+    fn keep(&mut self, parsed: Option<Good>) {
+        match parsed {
+            Some(good) => self.good = Some(good),
+            None => {
+                if let Some(good) = &mut self.good {
+                    good.current = false;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! Fixes, symbols, folding, hints, lenses, and the requests of our own.
+
+use lsp_types::CodeActionParams;
+use serde_json::{Value, json};
+
+use super::{Fixture, snapshot};
+use crate::client::Settings;
+use crate::{actions, dispatch, hints, outline};
+
+fn fixes(name: &str, text: &str, only: Option<&[&str]>) {
+    let fixture = Fixture::new(text);
+    let document = json!({"uri": fixture.uri});
+    let params = json!({"textDocument": document, "range": fixture.range, "context": {"diagnostics": [], "only": only}});
+    let params: CodeActionParams = serde_json::from_value(params).expect("parameters");
+    let mut out = String::new();
+    for action in actions::actions(&fixture.session, &params) {
+        let preferred = if action.is_preferred == Some(true) { ", preferred" } else { "" };
+        out += &format!("==== {} ({}{preferred})\n", action.title, action.kind.expect("a kind"));
+        let changes = action.edit.expect("an edit").changes.expect("changes");
+        for (uri, edits) in &changes {
+            out += &fixture.edited(uri, edits);
+        }
+    }
+    snapshot("tests", name, text, &out);
+}
+
+const JOB: &str = "version: 1
+name: gpt
+image: python:3.12-slim
+roles:
+  # prepares
+  # everything
+  prepare:
+    run: |
+      a
+      b
+  train:
+    instances: 2
+    resources: {cpu: 2, memory: 4GiB, gpu: 1}
+    env:
+      A: b
+    needs: [prepare]
+    run: x
+";
+
+#[test]
+fn quick_fixes_are_the_compilers() {
+    fixes("fix_a_key", &JOB.replace("    env:", "    $0enf:"), None);
+    fixes("fix_a_word", &format!("{JOB}network: ho$0ts\n"), None);
+    fixes("fix_elsewhere", &JOB.replace("env:", "enf:").replace("name: gpt", "name: $0gpt"), None);
+    fixes("fix_all", &JOB.replace("    env:", "    enf:").replace("needs", "need"), Some(&["source.fixAll"]));
+    fixes("fix_nothing_of_that_kind", &JOB.replace("    env:", "    $0enf:"), Some(&["refactor"]));
+    fixes("fix_in_targets", "==== targets.yaml\nversion: 1\ntargets:\n  lab: {$0backend: [oci]}\n", None);
+}
+
+#[test]
+fn symbols_and_folds() {
+    let fixture = Fixture::new(JOB);
+    let good = fixture.session.good(&fixture.uri).expect("it parses");
+    let mut out = String::new();
+    for symbol in outline::symbols(good) {
+        let line = |it: &lsp_types::DocumentSymbol| {
+            format!(
+                "{:?} {} {}-{} {}\n",
+                it.kind,
+                it.name,
+                it.range.start.line,
+                it.range.end.line,
+                it.detail.as_deref().unwrap_or_default()
+            )
+        };
+        out += &line(&symbol);
+        out.extend(symbol.children.iter().flatten().map(|child| format!("  {}", line(child))));
+    }
+    for fold in outline::folds(good) {
+        out += &format!("fold {}-{} {:?}\n", fold.start_line, fold.end_line, fold.kind);
+    }
+    snapshot("tests", "symbols_and_folds", JOB, &out);
+    let flat = outline::flat(outline::symbols(good), &fixture.uri);
+    let roles: Vec<_> = flat
+        .iter()
+        .filter(|it| it.base_symbol_information.container_name.as_deref() == Some("roles"))
+        .collect();
+    assert_eq!(roles.len(), 2);
+}
+
+#[test]
+fn totals_stand_behind_the_roles_name() {
+    let fixture = Fixture::new(JOB);
+    let job = fixture.session.job(&fixture.uri).expect("it is known");
+    let whole = lsp_types::Range {
+        start: lsp_types::Position::default(),
+        end: lsp_types::Position { line: 99, character: 0 },
+    };
+    let hints = hints::inlay(job, whole);
+    let label = |hint: &lsp_types::InlayHint| match &hint.label {
+        lsp_types::Label::String(text) => {
+            format!("{}:{} {text}", hint.position.line, hint.position.character)
+        }
+        lsp_types::Label::InlayHintLabelPartList(parts) => panic!("{parts:?}"),
+    };
+    assert_eq!(hints.iter().map(label).collect::<Vec<_>>(), ["10:8 2 instances: 2 GPUs, 8GiB"]);
+    let none = lsp_types::Range { end: lsp_types::Position { line: 3, character: 0 }, ..whole };
+    assert_eq!(hints::inlay(job, none), vec![]);
+}
+
+#[test]
+fn lenses_stand_above_a_job_with_its_address() {
+    let fixture = Fixture::new(&format!("# modeline\n{JOB}"));
+    let lenses = ask(&fixture, "textDocument/codeLens", json!({"textDocument": {"uri": fixture.uri}}))
+        .expect("lenses");
+    let lenses = lenses.as_array().expect("a list");
+    let commands: Vec<&str> = lenses.iter().filter_map(|lens| lens["command"]["command"].as_str()).collect();
+    assert_eq!(commands, ["jobc.build", "jobc.run", "jobc.showPlan"]);
+    for lens in lenses {
+        assert_eq!(lens["command"]["arguments"], json!([fixture.uri]));
+        assert_eq!(lens["range"]["start"]["line"], 1);
+    }
+    let targets = Fixture::new("==== targets.yaml\nversion: 1\ntargets: {a: {backends: [oci]}}\n");
+    let none = ask(&targets, "textDocument/codeLens", json!({"textDocument": {"uri": targets.uri}}));
+    assert_eq!(none, Ok(json!([])), "a targets file is not built");
+}
+
+fn ask(fixture: &Fixture, method: &str, params: Value) -> Result<Value, String> {
+    dispatch::answer(&fixture.session, method, params).map_err(|failure| failure.message)
+}
+
+#[test]
+fn the_plan_of_what_is_in_the_editor() {
+    let fixture = Fixture::new(JOB);
+    let plan = ask(&fixture, "jobc/plan", json!({"uri": fixture.uri})).expect("a plan");
+    assert_eq!(
+        (&plan["languageId"], &plan["targets"]),
+        (&json!("yaml"), &json!(["local", "kubernetes", "openpai"]))
+    );
+    assert!(plan["text"].as_str().unwrap().starts_with("version: 1\njobs:\n"));
+    assert_eq!(
+        plan["text"].as_str().unwrap().matches("name: gpt\n").count(),
+        1,
+        "one of the targets is enough"
+    );
+    let json =
+        ask(&fixture, "jobc/plan", json!({"uri": fixture.uri, "target": "kubernetes", "format": "json"}))
+            .expect("a plan");
+    let read: Value = serde_json::from_str(json["text"].as_str().unwrap()).expect("JSON");
+    assert_eq!(read["jobs"][0]["target"]["name"], "kubernetes");
+    let why = ask(&fixture, "jobc/plan", json!({"uri": fixture.uri, "target": "kubernets"}))
+        .expect_err("no such target");
+    assert_eq!(why, "J0401: there is no target `kubernets`".replace("J0401", &why[..5]));
+}
+
+#[test]
+fn the_artifacts_of_what_is_in_the_editor() {
+    let fixture = Fixture::new(JOB);
+    let ask = |backend: &str| ask(&fixture, "jobc/artifact", json!({"uri": fixture.uri, "backend": backend}));
+    let made = ask("kubernetes").expect("manifests");
+    assert_eq!(made["languageId"], "yaml");
+    let text = made["text"].as_str().unwrap();
+    assert!(text.starts_with("---\n# kubernetes/") && text.contains("kind: JobSet"), "{text}");
+    let files = made["files"].as_array().unwrap();
+    assert!(files.iter().all(|file| file["path"].as_str().unwrap().starts_with("kubernetes/")));
+    assert_eq!(
+        ask("dockerfile").expect_err("nothing is built"),
+        "the backend `dockerfile` has nothing to write for this job"
+    );
+    let broken = Fixture::new(&JOB.replace("env:", "enf:").replace("needs:", "need:"));
+    let why = super::features::ask(&broken, "jobc/artifact", json!({"uri": broken.uri, "backend": "oci"}))
+        .expect_err("errors");
+    assert!(why.starts_with("J0101: unknown key `enf`") && why.ends_with("; and 1 more error"), "{why}");
+}
+
+#[test]
+fn the_page_of_a_code() {
+    let fixture = Fixture::new(JOB);
+    let page = ask(&fixture, "jobc/explain", json!({"code": "j0101"})).expect("a page");
+    assert_eq!(page["code"], "J0101");
+    assert!(
+        page["markdown"].as_str().unwrap().contains("J0101") && !page["title"].as_str().unwrap().is_empty()
+    );
+    let why = ask(&fixture, "jobc/explain", json!({"code": "J9999"})).expect_err("no such code");
+    assert!(why.starts_with("there is no code `J9999`"), "{why}");
+}
+
+#[test]
+fn a_client_that_shows_no_other_places_reads_the_notes_below_the_message() {
+    let text = JOB.replace("env:", "enf:");
+    let fixture = Fixture::with(&text, Settings::default());
+    let mut client = fixture.session.client.clone();
+    client.related_information = false;
+    let analysis = fixture.session.job(&fixture.uri).and_then(|job| job.analysis.as_ref()).expect("compiled");
+    let said = crate::diagnostics::of_analysis(analysis, &fixture.uri, &client);
+    let lsp_types::Message::String(message) = &said[&fixture.uri.0][0].message else { panic!("a string") };
+    let finding = &analysis.findings[0];
+    assert!(message.starts_with(&finding.message) && finding.notes.iter().all(|note| message.contains(note)));
+}

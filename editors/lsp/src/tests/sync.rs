@@ -1,0 +1,93 @@
+//! Several files: what is open comes before the disk, and a change is seen by whoever reads the file.
+
+use super::Fixture;
+use lsp_types::{TextDocumentContentChangeWholeDocument, Uri};
+
+/// The findings that would be published for each file, `code line:column`, after a change of one.
+fn published(fixture: &mut Fixture, name: &str, text: &str) -> Vec<String> {
+    let uri = Uri(format!("file:///w/{name}"));
+    let whole = TextDocumentContentChangeWholeDocument { text: text.to_owned() };
+    fixture.session.change(&uri, 2, vec![whole.into()]);
+    lines(fixture)
+}
+
+fn lines(fixture: &mut Fixture) -> Vec<String> {
+    let mut lines = vec![];
+    for params in fixture.session.refresh() {
+        let name = params.uri.0.trim_start_matches("file:///w/").to_owned();
+        if params.diagnostics.is_empty() {
+            lines.push(format!("{name}: nothing"));
+        }
+        for it in params.diagnostics {
+            let Some(lsp_types::Code::String(code)) = it.code else { panic!("a code") };
+            lines.push(format!("{name}: {code} {}:{}", it.range.start.line, it.range.start.character));
+        }
+    }
+    lines
+}
+
+const JOB: &str = "version: 1\nname: x\nimage: {from: \"python:3.12-slim\", python: {requirements: reqs.txt}}\nroles: {a: {run: x, resources: {cpu: 1, memory: 1GiB}}}\n";
+const TARGETS: &str = "version: 1\ndefault: [lab]\ntargets:\n  lab: {backends: [oci]}\n";
+
+#[test]
+fn a_change_of_targets_checks_the_jobs_again() {
+    let mut fixture =
+        Fixture::new(&format!("==== job.yaml\n{JOB}==== targets.yaml\n{TARGETS}==== [reqs.txt]\na==1\n"));
+    assert_eq!(lines(&mut fixture), Vec::<String>::new(), "shown already");
+    let wrong = TARGETS.replace("[lab]", "[lap]");
+    assert_eq!(published(&mut fixture, "targets.yaml", &wrong), ["targets.yaml: J0120 1:10"]);
+    assert_eq!(published(&mut fixture, "targets.yaml", TARGETS), ["targets.yaml: nothing"]);
+    // A job that asks for what the target cannot do hears about it in its own file.
+    let openpai = TARGETS.replace("oci", "openpai");
+    let found = published(&mut fixture, "targets.yaml", &openpai);
+    assert!(found.iter().any(|line| line.starts_with("job.yaml: J04")), "{found:?}");
+}
+
+#[test]
+fn an_open_buffer_comes_before_the_file_on_disk() {
+    let mut fixture = Fixture::new(&format!("==== job.yaml\n{JOB}==== reqs.txt\na==1\n"));
+    let found = published(&mut fixture, "reqs.txt", "-r more.txt\n");
+    let calm = published(&mut fixture, "reqs.txt", "a==1\n");
+    let more: Vec<&String> = found.iter().filter(|line| !calm.contains(line)).collect();
+    assert_eq!(more, ["job.yaml: J0451 2:57"], "the job reads the buffer");
+    // Closed, it is what the disk has: nothing.
+    fixture.session.close(&Uri("file:///w/reqs.txt".to_owned()));
+    let found = lines(&mut fixture);
+    assert!(found.iter().any(|line| line.starts_with("job.yaml: J0219")), "{found:?}");
+}
+
+#[test]
+fn findings_of_two_jobs_in_one_targets_file_are_shown_once() {
+    let wrong = TARGETS.replace("[lab]", "[lap]");
+    let text = format!(
+        "==== a.job.yaml\n{JOB}==== b.job.yaml\n{JOB}==== targets.yaml\n{TARGETS}==== [reqs.txt]\na==1\n"
+    );
+    let mut fixture = Fixture::new(&text);
+    assert_eq!(published(&mut fixture, "targets.yaml", &wrong), ["targets.yaml: J0120 1:10"]);
+    fixture.session.close(&Uri("file:///w/a.job.yaml".to_owned()));
+    assert_eq!(lines(&mut fixture), Vec::<String>::new(), "the other job still says so");
+}
+
+#[test]
+fn a_targets_file_that_is_not_open_shows_its_findings_until_they_are_gone() {
+    let wrong = TARGETS.replace("[lab]", "[lap]");
+    let text = format!("==== job.yaml\n{JOB}==== [targets.yaml]\n{wrong}==== [reqs.txt]\na==1\n");
+    let mut fixture = Fixture::new(&text);
+    let uri = Uri("file:///w/targets.yaml".to_owned());
+    fixture.session.open(&uri, 1, TARGETS.to_owned());
+    assert_eq!(lines(&mut fixture), ["targets.yaml: nothing"]);
+    fixture.session.close(&uri);
+    assert_eq!(lines(&mut fixture), ["targets.yaml: J0120 1:10"], "the disk has the mistake still");
+    fixture.session.close(&Uri("file:///w/job.yaml".to_owned()));
+    assert_eq!(lines(&mut fixture), ["targets.yaml: nothing"]);
+}
+
+#[test]
+fn a_file_of_no_job_is_left_alone() {
+    let mut fixture = Fixture::new("==== deployment.yaml\napiVersion: apps/v1\nkind: Deployment\n");
+    assert_eq!(lines(&mut fixture), Vec::<String>::new());
+    assert!(fixture.session.good(&fixture.uri).is_none());
+    // It becomes one as it is written.
+    let found = published(&mut fixture, "deployment.yaml", "version: 1\nname: x\nroles: {}\n");
+    assert_eq!(found.len(), 1, "{found:?}");
+}

@@ -1,0 +1,179 @@
+//! A text as an editor counts it: lines from 0, and columns in UTF-16 code units or in bytes.
+
+use std::ops::Range;
+
+use lsp_types::{Position, PositionEncodingKind};
+
+/// What a column counts; LSP section "Position".
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Encoding {
+    /// UTF-16 code units, which every client understands.
+    #[default]
+    Utf16,
+    /// Bytes.
+    Utf8,
+}
+
+impl Encoding {
+    /// The encoding to use with a client that offers some: bytes where it can, for they need no counting.
+    pub(crate) fn choose(offered: &[PositionEncodingKind]) -> Self {
+        if offered.contains(&PositionEncodingKind::UTF8) { Self::Utf8 } else { Self::Utf16 }
+    }
+
+    /// The protocol's name for it.
+    pub(crate) fn kind(self) -> PositionEncodingKind {
+        match self {
+            Self::Utf16 => PositionEncodingKind::UTF16,
+            Self::Utf8 => PositionEncodingKind::UTF8,
+        }
+    }
+}
+
+/// A text with the places where its lines begin.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Text {
+    whole: String,
+    lines: Vec<usize>,
+    encoding: Encoding,
+}
+
+impl Text {
+    pub(crate) fn new(text: String, encoding: Encoding) -> Self {
+        let lines = line_starts(&text);
+        Self { whole: text, lines, encoding }
+    }
+
+    pub(crate) fn as_str(&self) -> &str {
+        &self.whole
+    }
+
+    /// Replaces a range, or everything.
+    pub(crate) fn change(&mut self, range: Option<lsp_types::Range>, new: &str) {
+        match range {
+            Some(range) => self.whole.replace_range(self.bytes(range), new),
+            None => new.clone_into(&mut self.whole),
+        }
+        self.lines = line_starts(&self.whole);
+    }
+
+    /// The position of a byte offset; an offset inside a character counts as its beginning.
+    pub(crate) fn position(&self, offset: usize) -> Position {
+        let mut offset = offset.min(self.whole.len());
+        while !self.whole.is_char_boundary(offset) {
+            offset -= 1;
+        }
+        let line = self.lines.partition_point(|&start| start <= offset) - 1;
+        let before = &self.whole[self.lines[line]..offset];
+        let column = match self.encoding {
+            Encoding::Utf16 => before.encode_utf16().count(),
+            Encoding::Utf8 => before.len(),
+        };
+        Position { line: number(line), character: number(column) }
+    }
+
+    /// The byte offset of a position. A column behind the line's end is its end, a line behind the last the text's end,
+    /// and a column inside a character its beginning: the protocol says so, and clients do send these.
+    pub(crate) fn offset(&self, position: Position) -> usize {
+        let line = self.line(position.line as usize);
+        let text = &self.whole[line.clone()];
+        let wanted = position.character as usize;
+        let mut column = 0;
+        for (at, c) in text.char_indices() {
+            let width = match self.encoding {
+                Encoding::Utf16 => c.len_utf16(),
+                Encoding::Utf8 => c.len_utf8(),
+            };
+            if column + width > wanted {
+                return line.start + at;
+            }
+            column += width;
+        }
+        line.end
+    }
+
+    /// The bytes of a line without its end; the end of the text where there is no such line.
+    pub(crate) fn line(&self, line: usize) -> Range<usize> {
+        let Some(&start) = self.lines.get(line) else { return self.whole.len()..self.whole.len() };
+        let end = self.lines.get(line + 1).copied().unwrap_or(self.whole.len());
+        start..start + self.whole[start..end].trim_end_matches(['\n', '\r']).len()
+    }
+
+    /// The line that an offset lies in.
+    pub(crate) fn line_of(&self, offset: usize) -> usize {
+        self.lines.partition_point(|&start| start <= offset).max(1) - 1
+    }
+
+    /// How many lines there are; a text that ends in a line end has an empty last line.
+    pub(crate) fn line_count(&self) -> usize {
+        self.lines.len()
+    }
+
+    pub(crate) fn range(&self, bytes: Range<usize>) -> lsp_types::Range {
+        lsp_types::Range { start: self.position(bytes.start), end: self.position(bytes.end) }
+    }
+
+    /// The bytes of a range; a range whose ends are swapped is empty.
+    pub(crate) fn bytes(&self, range: lsp_types::Range) -> Range<usize> {
+        let start = self.offset(range.start);
+        start..self.offset(range.end).max(start)
+    }
+}
+
+/// Where lines begin: after `\n`, `\r\n` and a lone `\r`, as the protocol counts them.
+fn line_starts(text: &str) -> Vec<usize> {
+    let bytes = text.as_bytes();
+    let ends = |(at, byte): (usize, &u8)| match byte {
+        b'\n' => Some(at + 1),
+        b'\r' if bytes.get(at + 1) != Some(&b'\n') => Some(at + 1),
+        _ => None,
+    };
+    std::iter::once(0).chain(bytes.iter().enumerate().filter_map(ends)).collect()
+}
+
+fn number(n: usize) -> u32 {
+    u32::try_from(n).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_counted_in_the_agreed_units() {
+        let check = |encoding, line, character, offset| {
+            let text = Text::new("名: 😀x\r\nb\rc".to_owned(), encoding);
+            let position = Position { line, character };
+            assert_eq!(text.offset(position), offset, "{encoding:?} {line}:{character}");
+            assert_eq!(text.position(offset), position, "{encoding:?} byte {offset}");
+        };
+        check(Encoding::Utf16, 0, 3, 5);
+        check(Encoding::Utf16, 0, 5, 9);
+        check(Encoding::Utf8, 0, 9, 9);
+        check(Encoding::Utf16, 1, 1, 13);
+        check(Encoding::Utf16, 2, 1, 15);
+    }
+
+    #[test]
+    fn positions_outside_the_text_are_its_ends() {
+        let text = Text::new("ab\n😀\n".to_owned(), Encoding::Utf16);
+        let at = |line, character| text.offset(Position { line, character });
+        assert_eq!(at(0, 9), 2, "behind a line is its end");
+        assert_eq!(at(9, 0), 8, "behind the last line is the end");
+        assert_eq!(at(1, 1), 3, "inside a character is its beginning");
+        assert_eq!(text.position(5), Position { line: 1, character: 0 });
+    }
+
+    #[test]
+    fn a_change_moves_the_lines() {
+        let mut text = Text::new("a\nb\nc".to_owned(), Encoding::Utf16);
+        let range = text.range(1..3);
+        text.change(Some(range), "1\n2\n3");
+        assert_eq!(text.as_str(), "a1\n2\n3\nc");
+        assert_eq!(text.line(3), 7..8);
+        let swapped = lsp_types::Range { start: text.position(4), end: text.position(1) };
+        text.change(Some(swapped), "x");
+        assert_eq!(text.as_str(), "a1\n2x\n3\nc");
+        text.change(None, "");
+        assert_eq!((text.as_str(), text.line_count()), ("", 1));
+    }
+}

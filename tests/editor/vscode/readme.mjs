@@ -1,0 +1,40 @@
+// The two pictures in the README: a repair offered, and the manifest beside the job. Taken anew by `node
+// tests/editor/vscode.mjs readme`, looked at, and copied to docs/images by hand.
+
+import { cpSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+
+import { REPOSITORY, until } from "../check.mjs";
+
+export const README = {
+    files(folder) {
+        cpSync(join(REPOSITORY, "examples", "torchrun-4x8"), folder, { recursive: true, filter: (path) => !path.includes("/out") });
+        const job = join(folder, "job.yaml");
+        const text = readFileSync(job, "utf8").replace(/^# yaml-language-server.*\n/, "");
+        writeFileSync(job, text.replace("instances: 4", "intances: 4").replace("memory: 512GiB", "memory: 512"));
+    },
+    settings: { "workbench.statusBar.visible": false, "workbench.activityBar.location": "hidden", "breadcrumbs.enabled": false },
+    async play(editor) {
+        await editor.page.setViewportSize({ width: 1080, height: 620 });
+        await editor.openFile("job.yaml", null);
+        await editor.command("View: Toggle Primary Side Bar Visibility");
+        await until("there are no problems", async () => (await editor.problems()).length === 2);
+        await editor.focusEditor();
+        await editor.goTo(33);
+        await editor.goTo(23, 57);
+        await editor.quickFixes();
+        await editor.page.waitForTimeout(500);
+        await editor.picture("editor-fix", { clip: { x: 0, y: 0, width: 1080, height: 480 } });
+        await editor.takeFix("write `512GiB`");
+        await editor.goTo(22, 6);
+        await editor.quickFixes();
+        await editor.takeFix("write `instances`");
+        await until("the problems stay", async () => (await editor.problems()).length === 0);
+        await editor.command("View: Toggle Panel Visibility");
+        await editor.focusEditor();
+        await editor.command("jobc: Show Kubernetes Manifest Beside");
+        await until("no manifest is shown", async () => /kind: JobSet/.test(await editor.textOf("job.kubernetes.yaml")));
+        await editor.page.waitForTimeout(500);
+        await editor.picture("editor-manifest");
+    },
+};

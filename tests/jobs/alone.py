@@ -1,0 +1,44 @@
+"""Namespaces of a judge's own, so that neither other jobs on the machine nor their claims, names and ports matter."""
+
+import os
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+
+import user
+from faults import Jobs, copied
+from judge import scratch
+
+NAMESPACES = ["--pid", "--mount", "--net", "--fork", "--kill-child", "--mount-proc", "--propagation", "private"]
+
+
+@contextmanager
+def jobs_of(judge):
+    """The command line of this tree as root, or as the user of `--user`, in a pid, mount and network namespace of its own."""
+    judge.parser.add_argument("--user", choices=["root", "range", "single"], default="root",
+                              help="as root, or as a normal user with a range of ids or with one")
+    options = judge.parse()
+    if os.geteuid() != 0:
+        judge.skip("root makes the namespaces, and becomes the users")
+    if os.getpid() != 1:
+        os.execvp("unshare", ["unshare", *NAMESPACES, sys.executable, *sys.argv])
+    for place, mode in (("/tmp", "1777"), ("/run", "755"), ("/dev/shm", "1777")):
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"mode={mode}", "jobs", place], check=True)
+    Path("/run/lock").mkdir()
+    os.chmod("/run/lock", 0o1777)
+    subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+    account = {"root": lambda: None, "range": user.with_range, "single": user.without_range}[options.user]()
+    with scratch() as folder:
+        yield Jobs(copied(folder), folder, account)
+
+
+def problems(case, jobs, *more):
+    """What a case complains of; the jobs that it left are ended."""
+    try:
+        yield from case(jobs, *more)
+    except (AssertionError, LookupError, TypeError, TimeoutError, ValueError, subprocess.SubprocessError) as error:
+        yield f"{type(error).__name__}: {error}"
+    finally:
+        for name in jobs.call("ps", "--quiet").stdout.split():
+            jobs.call("kill", name)

@@ -1,0 +1,260 @@
+#!/usr/bin/env python3
+"""Judges the commands about jobs in a pipe: what each prints for people and programs, its exit code, and what it does.
+
+With `--user range` or `--user single` everything is done as a normal user.
+"""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "runtime"))
+
+from alone import jobs_of, problems  # noqa: E402
+from judge import Judge  # noqa: E402
+
+LONG = """\
+version: 1
+name: judged-long
+description: 訓練 of something
+image: host
+grace_period: 2s
+roles:
+  loud:
+    instances: 2
+    shell: sh
+    env: {INDEX: "${{ instance.index }}"}
+    run: |
+      trap 'echo bye from $INDEX; exit 0' TERM
+      echo hello from $INDEX; echo trouble from $INDEX >&2
+      while :; do sleep 0.1; done
+"""
+
+SHORT = """\
+version: 1
+name: judged-short
+image: host
+roles:
+  only:
+    shell: sh
+    run: read line || true; echo "got <$line>"; exit 3
+"""
+
+ESCAPE = "\x1b"
+
+
+def main():
+    judge = Judge("commands", __doc__)
+    with jobs_of(judge) as jobs:
+        (jobs.folder / "long.yaml").write_text(LONG)
+        (jobs.folder / "short.yaml").write_text(SHORT)
+        for case in (foreground, failing, dry, detached, executing, freezing, killing, missing, removing):
+            if judge.wants(case.__name__):
+                judge.judge(case.__name__, problems(case, jobs))
+    judge.end()
+
+
+def expect(answer, code=0, out=None, error=None):
+    """The answer, once it is seen to be as expected."""
+    shown = f"{' '.join(map(str, answer.args[-4:]))}: exit {answer.returncode}\n--- out\n{answer.stdout}\n--- err\n{answer.stderr}"
+    assert answer.returncode == code, f"not {code}: {shown}"
+    assert ESCAPE not in answer.stdout + answer.stderr, f"escapes in a pipe: {shown}"
+    for text, stream in ((out, answer.stdout), (error, answer.stderr)):
+        assert text is None or re.search(text, stream), f"not {text!r}: {shown}"
+    return answer
+
+
+def start(jobs, *words):
+    """Starts the long job, and returns its id once every task has said something."""
+    path = jobs.folder / "long.yaml"
+    words = [*words, *(["--allow-unenforced"] if jobs.account else [])]
+    name = expect(jobs.call("run", "--detach", *words, str(path)), out=r"^judged-long\.\d+\n$").stdout.strip()
+    jobs.running(name)
+    deadline = time.monotonic() + 10
+    while jobs.call("logs", name).stdout.count("hello") < 2:
+        assert time.monotonic() < deadline, "nothing was said"
+        time.sleep(0.05)
+    return name
+
+
+def foreground(jobs):
+    """Lines as they come, Ctrl-C as a wish, the second as an order; a client that is killed takes its job along."""
+    for signals, ending in (([signal.SIGINT], "bye from 1"), ([signal.SIGTERM], "bye from 0")):
+        client = jobs.run(str(jobs.folder / "long.yaml"))
+        name = "judged-long"
+        jobs.running(name)
+        time.sleep(0.3)
+        for number in signals:
+            client.send_signal(number)
+        out, _ = client.communicate(timeout=20)
+        if client.returncode != 130 or ending not in out:
+            yield f"{signals}: exit {client.returncode}: {out}"
+        if jobs.record(name)["state"] != "stopped":
+            yield f"{signals}: {jobs.record(name)['end']}"
+    client = jobs.run(str(jobs.folder / "long.yaml"))
+    jobs.running("judged-long")
+    client.kill()
+    client.communicate(timeout=20)
+    record = jobs.until("judged-long", lambda record: record["state"] in ("stopped", "lost"))
+    if record["state"] != "stopped":
+        yield f"a killed client: {record['end']}"
+
+
+def failing(jobs):
+    """The program's end is the job's, and is told in one line; it has no input."""
+    answer = jobs.call("run", str(jobs.folder / "short.yaml"))
+    expect(answer, code=1, out="got <>", error=r"jobc: judged-short\.\d+: failed: `only` .*exit 3")
+    expect(jobs.call("wait", "judged-short"), code=1, out="failed")
+    quiet = jobs.call("run", "--quiet", str(jobs.folder / "short.yaml"))
+    expect(quiet, code=1, out="^$", error=r"^jobc: judged-short[^\n]*\n$")
+    without = jobs.call("run", "--no-logs", str(jobs.folder / "short.yaml"))
+    expect(without, code=1, out="^$", error="only-0 ended: exit 3")
+    lines = expect(jobs.call("run", "--format", "json", str(jobs.folder / "short.yaml")), code=1).stdout.splitlines()
+    if [json.loads(line)["text"] for line in lines] != ["got <>"]:
+        yield f"as JSON: {lines}"
+    stdin = subprocess.run(jobs.words("run", "-"), input=SHORT, capture_output=True, text=True, env=jobs.environment(), timeout=20, check=False,
+                           cwd=jobs.folder)
+    expect(stdin, code=1, out="got <>")
+    yield from ()
+
+
+def dry(jobs):
+    """What would be done, and nothing done."""
+    before = jobs.call("ps", "--all", "--quiet").stdout
+    words = ["--allow-unenforced"] if jobs.account else []
+    answer = expect(jobs.call("run", "--dry-run", *words, str(jobs.folder / "long.yaml")), out="loud-0, and loud-1 alike")
+    if "execute /bin/sh" not in answer.stdout or "network: the machine's" not in answer.stdout:
+        yield answer.stdout
+    if jobs.call("ps", "--all", "--quiet").stdout != before:
+        yield "a dry run left a job"
+    many = LONG.replace("instances: 2", "instances: 1000").replace("judged-long", "judged-many")
+    (jobs.folder / "many.yaml").write_text(many)
+    answer = expect(jobs.call("run", "--dry-run", *words, str(jobs.folder / "many.yaml")), out="loud-0, and loud-1 to loud-999 alike")
+    if answer.stdout.count("execute ") != 1:
+        yield f"{answer.stdout.count('execute ')} lists for a thousand alike"
+
+
+def detached(jobs):
+    """A job without a client, and every command that looks at it."""
+    name = start(jobs)
+    expect(jobs.call("ps"), out=rf"(?m)^JOB +STATE +TASKS .*\n{re.escape(name)} +running +2 running")
+    expect(jobs.call("ps", "--quiet"), out=rf"^{re.escape(name)}\n$")
+    expect(jobs.call("ps", name), out=r"(?m)^TASK +STATE .*\nloud-0 +running +1 +\d+")
+    expect(jobs.call("inspect", name), out="description +訓練 of something")
+    expect(jobs.call("logs", name), out=r"(?m)^loud-\d \| hello from \d$")
+    expect(jobs.call("logs", "--tail", "2", "judged-long", "loud-1"), out="^hello from 1\n$", error="^trouble from 1\n$")
+    expect(jobs.call("events", name), out="started")
+    expect(jobs.call("stats", "--no-stream", name), out="loud-0")
+    top = subprocess.run(["timeout", "2", *jobs.words("top", name)], capture_output=True, text=True, env=jobs.environment(), check=False,
+                         stdin=subprocess.DEVNULL)
+    expect(top, code=124, out="loud-0")
+    listed = json.loads(expect(jobs.call("ps", "--format", "json")).stdout)
+    if [(job["id"], job["state"], job["tasks"]) for job in listed] != [(name, "running", {"running": 2})]:
+        yield f"ps as JSON: {listed}"
+    tasks = json.loads(expect(jobs.call("ps", "--format", "json", name)).stdout)
+    if [task["task"] for task in tasks] != ["loud-0", "loud-1"]:
+        yield f"ps of one as JSON: {tasks}"
+    whole = json.loads(expect(jobs.call("inspect", "--format", "json", name)).stdout)
+    if whole["plan"]["name"] != "judged-long" or not Path(whole["files"]["record"]).is_dir():
+        yield f"inspect as JSON: {list(whole)}"
+    for line in expect(jobs.call("events", "--format", "json", name)).stdout.splitlines():
+        json.loads(line)
+    page = jobs.home / "page.html"
+    expect(jobs.call("report", name, "-o", str(page)))
+    if not page.exists() or "judged-long" not in page.read_text():
+        yield "report wrote no page"
+    stopped = expect(jobs.call("stop", "--format", "json", name)).stdout
+    if json.loads(stopped)["state"] != "stopped":
+        yield stopped
+    expect(jobs.call("stop", name), out="stopped")
+    expect(jobs.call("wait", name), code=130)
+    expect(jobs.call("ps"), out="^JOB[^\n]*\n$")
+    expect(jobs.call("ps", "--all"), out=re.escape(name))
+
+
+def executing(jobs):
+    """A further program in a task: its streams, its code, its user and folder."""
+    name = start(jobs)
+    expect(jobs.call("exec", name, "loud-1", "--", "sh", "-c", "echo out; echo err >&2; exit 7"), code=7, out="^out\n$", error="^err\n$")
+    expect(jobs.call("exec", "-w", "/usr", "-e", "A=b c", name, "loud-0", "sh", "-c", "pwd; echo $A"), out="^/usr\nb c\n$")
+    expect(jobs.call("exec", name, "--", "true"), code=125, error="has several tasks; name one")
+    expect(jobs.call("exec", name, "loud-2", "--", "true"), code=125, error="has no task `loud-2`; did you mean `loud-")
+    expect(jobs.call("exec", name, "loud-0", "absent-program"), code=127)
+    if not jobs.account or jobs.account.subuids:
+        expect(jobs.call("exec", "-u", "nobody", name, "loud-0", "id", "-un"), out="^nobody\n$")
+    piped = subprocess.run(jobs.words("exec", "-i", name, "loud-0", "cat"), input="through\n", capture_output=True, text=True,
+                           env=jobs.environment(), timeout=20, check=False)
+    expect(piped, out="^through\n$")
+    expect(jobs.call("exec", name, "loud-0", "cat"), out="^$")
+    terminal = subprocess.run(["script", "-qec", " ".join(jobs.words("exec", "-t", name, "loud-0", "tty")), "/dev/null"],
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, env=jobs.environment(), timeout=20, check=False)
+    if "/dev/" not in terminal.stdout:
+        yield f"no terminal: {terminal}"
+
+
+def freezing(jobs):
+    """Frozen tasks do nothing until they are let go on."""
+    if jobs.account:
+        return
+    name = start(jobs)
+    expect(jobs.call("pause", name), out=f"^{re.escape(name)}: paused\n$")
+    expect(jobs.call("ps"), out="paused")
+    expect(jobs.call("exec", name, "loud-0", "true"), code=125, error=f"jobc resume {re.escape(name)}")
+    expect(jobs.call("resume", name), out="resumed")
+    expect(jobs.call("exec", name, "loud-0", "true"))
+    expect(jobs.call("stop", "judged-long"), out="stopped")
+    expect(jobs.call("pause", name), code=1, error="is stopped, not running")
+    yield from ()
+
+
+def killing(jobs):
+    """Signals to tasks and to all; a supervisor that is killed leaves a lost job, which the next command says."""
+    name = start(jobs)
+    expect(jobs.call("kill", "-s", "TERM", name, "loud-1"), out="sent TERM")
+    jobs.until(name, lambda record: record["tasks"][1]["state"] in ("succeeded", "stopped"))
+    expect(jobs.call("kill", "-s", "NONSENSE", name), code=2, error="there is no signal `NONSENSE`")
+    expect(jobs.call("kill", name), out=f"^{re.escape(name)}: ")
+    name = start(jobs)
+    os.kill(jobs.record(name)["supervisor"]["pid"], signal.SIGKILL)
+    time.sleep(0.3)
+    expect(jobs.call("ps", "--all"), out=rf"{re.escape(name)} +lost", error=f"job `{re.escape(name)}` is lost")
+    expect(jobs.call("wait", name), code=125, out="lost")
+    name = start(jobs)
+    expect(jobs.call("kill", "--force", name), out="lost")
+    yield from ()
+
+
+def missing(jobs):
+    """Words that name nothing: what is meant, and what there is."""
+    start(jobs)
+    for words in (["inspect", "judged-lon"], ["logs", "judged-lon"], ["stop", "judged-lon"], ["wait", "judged-lon"], ["ps", "judged-lon"]):
+        expect(jobs.call(*words), code=2, error="there is no job `judged-lon`; did you mean `judged-long`?")
+    expect(jobs.call("kill", "judged-long", "lou-1"), code=2, error="has no task `lou-1`; did you mean `loud-")
+    for words, text in ((["--root", "nope=host"], "there is no role `nope`"), (["--root", "/absent"], "cannot use the root `/absent`"),
+                        (["--publish", "80:loud-0:http"], "has no port `http`"), (["--publish", "80"], "too few parts"),
+                        (["-t", "loud-7"], "there is no task `loud-7`"), (["--scale", "loud=0"], "write ROLE=N"),
+                        (["--id", "x"], "`--id` means nothing for a job")):
+        expect(jobs.call("run", *words, str(jobs.folder / "long.yaml")), code=125, error=re.escape(text))
+    yield from ()
+
+
+def removing(jobs):
+    """Records go when somebody says so, and not before the job has ended."""
+    name = start(jobs)
+    expect(jobs.call("rm", name), code=1, error="is running")
+    expect(jobs.call("rm", "--force", name), out="removed")
+    expect(jobs.call("inspect", name), code=2)
+    expect(jobs.call("gc", "--dry-run"), out="^0 jobs")
+    expect(jobs.call("gc", "--dry-run", "--older-than", "0s"), out="would remove judged-")
+    expect(jobs.call("gc", "--older-than", "0s"), out="removed judged-")
+    expect(jobs.call("ps", "--all", "--quiet"), out="^$")
+    yield from ()
+
+
+if __name__ == "__main__":
+    main()

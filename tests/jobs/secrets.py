@@ -1,0 +1,168 @@
+#!/usr/bin/env python3
+"""Judges that a job's secrets reach the task that asks for them, and nobody who looks at the job.
+
+While the job runs, after it was stopped, and after its supervisor was killed, the values are looked for in the job's folders, in
+what the commands about jobs say, and on the command line of every process of the machine.
+"""
+
+import hashlib
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "runtime"))
+
+import user  # noqa: E402
+from faults import Jobs, copied  # noqa: E402
+from judge import Judge, scratch  # noqa: E402
+
+VARIABLE, FILE = "v4lue-of-the-v4riable", "v4lue-of-the-f1le"
+
+# The task says what it got in a form that does not give it away, and then gives it away.
+JOB = """\
+version: 1
+name: {name}
+image: host
+network: none
+secrets:
+  token: {{env: JUDGED_TOKEN}}
+  key: {{file: key}}
+roles:
+  main:
+    shell: sh
+    env: {{TOKEN: "${{{{ secrets.token }}}}"}}
+    files: {{/etc/judged/key: {{secret: key, mode: "0400"}}}}
+    run: |
+      printf %s "$TOKEN" | sha256sum
+      sha256sum </etc/judged/key
+      ls -l /etc/judged/key
+      (echo never >/etc/judged/key) 2>/dev/null || echo read-only
+      echo "$TOKEN"; cat /etc/judged/key
+      sleep 600
+"""
+
+COMMANDS = [("ps", "--all", "--format", "json"), ("inspect", "--format", "json", "NAME"), ("events", "NAME"), ("logs", "NAME")]
+
+
+def texts(jobs, name):
+    """Everything that tells of a job: (where, bytes)."""
+    for words in COMMANDS:
+        answer = jobs.call(*[name if word == "NAME" else word for word in words])
+        yield f"jobc {words[0]}", (answer.stdout + answer.stderr).encode()
+    state = jobs.home / "jobc" if jobs.account else Path("/run/jobc")
+    for folder in [state, jobs.home / ".local/state/jobc"]:
+        for path in folder.rglob("*"):
+            if name in str(path) and path.is_file() and not path.is_symlink():
+                yield str(path), path.read_bytes()
+    for process in Path("/proc").iterdir():
+        if process.name.isdigit():
+            try:
+                yield f"{process}/cmdline", (process / "cmdline").read_bytes()
+            except OSError:
+                pass
+
+
+def seen(jobs, name):
+    """Where a value is that must be nowhere; and that something was looked at."""
+    looked = 0
+    for where, text in texts(jobs, name):
+        looked += 1
+        for what, value in [("variable", VARIABLE), ("file", FILE)]:
+            if value.encode() in text:
+                yield f"the value of the {what} is in {where}"
+    if looked < 20:
+        yield f"only {looked} places were looked at"
+
+
+def left(jobs, name):
+    """What of the secrets' place is there."""
+    uid = jobs.account.uid if jobs.account else 0
+    place = Path(f"/dev/shm/jobc-{uid}")
+    return [f"{path} is left" for path in place.glob(f"{name}*")] if place.is_dir() else []
+
+
+def got(jobs, name):
+    """Whether the task got the values, and its log says so without them."""
+    wanted = [hashlib.sha256(VARIABLE.encode()).hexdigest(), hashlib.sha256(f"{FILE}\n".encode()).hexdigest(), "-r--------", "read-only", "***"]
+    for _ in range(100):
+        log = jobs.call("logs", name).stdout
+        if log.count("***") >= 2:
+            break
+        time.sleep(0.1)
+    return [f"the log does not say `{word}`: {log}" for word in wanted if word not in log]
+
+
+def run(jobs, name):
+    path = jobs.folder / f"{name}.yaml"
+    path.write_text(JOB.format(name=name))
+    (jobs.folder / "key").write_text(f"{FILE}\n")
+    return jobs.run(str(path), "--detach", JUDGED_TOKEN=VARIABLE)
+
+
+def started(jobs, name):
+    process = run(jobs, name)
+    said = process.communicate(timeout=30)[0]
+    if process.returncode != 0:
+        raise RuntimeError(f"{name} did not start: {said}")
+    return jobs.running(name)
+
+
+def stopped(jobs, name):
+    started(jobs, name)
+    problems = [*got(jobs, name), *seen(jobs, name)]
+    if not left(jobs, name) and not (jobs.home / "jobc/jobs" / f"{name}.1/secrets").exists() and not Path(f"/run/jobc/jobs/{name}.1/secrets").exists():
+        problems.append("the secrets' place was not found, so that nothing says it goes")
+    jobs.call("stop", "--grace", "1s", name)
+    jobs.until(name, lambda record: record["state"] == "stopped")
+    return [*problems, *seen(jobs, name), *left(jobs, name)]
+
+
+def killed(jobs, name):
+    supervisor = started(jobs, name)["supervisor"]["pid"]
+    os.kill(supervisor, signal.SIGKILL)
+    while Path(f"/proc/{supervisor}").exists():
+        time.sleep(0.05)
+    jobs.call("ps")
+    record = jobs.until(name, lambda record: record["state"] == "lost")
+    return [*seen(jobs, name), *left(jobs, name), *([] if record else ["no record"])]
+
+
+def missing(jobs, name):
+    path = jobs.folder / f"{name}.yaml"
+    path.write_text(JOB.format(name=name))
+    (jobs.folder / "key").unlink(missing_ok=True)
+    answer = jobs.call("run", str(path))
+    said = answer.stdout + answer.stderr
+    problems = [] if answer.returncode == 125 else [f"exit code {answer.returncode}, not 125"]
+    if "JUDGED_TOKEN" not in said:
+        problems.append(f"the variable is not named: {said}")
+    return [*problems, *left(jobs, name)]
+
+
+def main():
+    judge = Judge("job secrets", __doc__)
+    judge.parse()
+    if os.geteuid() != 0:
+        judge.skip("only root can be several users")
+    for who, account in [("root", None), ("a user", user.with_range()), ("a user without further ids", user.without_range())]:
+        for case in [stopped, killed, missing]:
+            name = f"{who}: {case.__name__}"
+            if not judge.wants(name):
+                continue
+            with scratch() as folder:
+                folder = Path(folder)
+                folder.chmod(0o755)
+                jobs = Jobs(copied(folder), folder, account)
+                if account:
+                    os.chown(folder, account.uid, account.gid)
+                try:
+                    judge.judge(name, case(jobs, f"judged-{case.__name__}-{os.getpid()}"))
+                except (RuntimeError, TimeoutError) as why:
+                    judge.judge(name, [str(why)])
+    judge.end()
+
+
+if __name__ == "__main__":
+    main()

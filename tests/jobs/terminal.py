@@ -1,0 +1,221 @@
+#!/usr/bin/env python3
+"""Judges the commands about jobs as a person has them: on a terminal (tmux), with keys typed and the screen read.
+
+With `--user range` or `--user single` the person is a normal user.
+"""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "runtime"))
+
+from alone import jobs_of, problems  # noqa: E402
+from commands import LONG  # noqa: E402
+from judge import Judge  # noqa: E402
+
+SECONDS = 20
+
+TALK = """\
+version: 1
+name: judged-talk
+image: host
+roles:
+  main:
+    shell: sh
+    run: |
+      test -t 0 && test -t 1 && echo on a terminal of $(stty size)
+      read -r line; echo "heard $line"; sleep 0.2; exit 5
+  other:
+    shell: sh
+    run: sleep 600
+"""
+
+
+class Screen:
+    """A shell on a terminal of 100 columns."""
+
+    def __init__(self, jobs):
+        self.jobs, self.socket = jobs, f"judge-{os.getpid()}"
+        environment = jobs.environment(PS1="$ ", TERM="screen", LC_ALL="C.UTF-8", PATH=f"{jobs.folder}:{os.environ['PATH']}",
+                                       JOBC_COLOR="auto")
+        words = [*(jobs.account.prefix() if jobs.account else []), "env", "-i", *(f"{k}={v}" for k, v in environment.items()),
+                 "sh", "-i"]
+        self.tmux("-f", "/dev/null", "new-session", "-d", "-x", "100", "-y", "30", "-c", str(jobs.folder), shlex.join(words))
+        self.until(r"\$ ?$")
+
+    def tmux(self, *words):
+        return subprocess.run(["tmux", "-L", self.socket, *words], capture_output=True, text=True, timeout=SECONDS, check=True).stdout
+
+    def type(self, text):
+        """Types a line."""
+        self.tmux("send-keys", "-l", text)
+        self.tmux("send-keys", "Enter")
+
+    def press(self, *keys):
+        self.tmux("send-keys", *keys)
+
+    def read(self, colours=False):
+        return self.tmux("capture-pane", "-p", *(["-e"] if colours else []), "-S", "-200").rstrip()
+
+    def until(self, pattern, seconds=SECONDS):
+        """The screen, once the pattern is on it."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            screen = self.read()
+            if re.search(pattern, screen):
+                return screen
+            time.sleep(0.1)
+        raise AssertionError(f"{pattern!r} is not on the screen:\n{self.read()}")
+
+    def clear(self):
+        # What is cleared scrolls out first, as soon as the shell comes to it.
+        self.type("clear")
+        deadline = time.monotonic() + SECONDS
+        while not re.fullmatch(r"\$ ?", self.read()):
+            assert time.monotonic() < deadline, f"the screen is not clear:\n{self.read()}"
+            self.tmux("clear-history")
+            time.sleep(0.1)
+
+    def close(self):
+        subprocess.run(["tmux", "-L", self.socket, "kill-server"], capture_output=True, check=False)
+
+
+def main():
+    judge = Judge("terminal", __doc__)
+    judge.tool("tmux")
+    with jobs_of(judge) as jobs:
+        (jobs.folder / "long.yaml").write_text(LONG)
+        (jobs.folder / "talk.yaml").write_text(TALK)
+        for case in (foreground, executing, following, watching, lending):
+            if judge.wants(case.__name__):
+                judge.judge(case.__name__, problems(on_a_screen(case), jobs))
+    judge.end()
+
+
+def on_a_screen(case):
+    """The case with a terminal, which goes with it."""
+    def run(jobs):
+        screen = Screen(jobs)
+        try:
+            yield from case(jobs, screen)
+        finally:
+            screen.close()
+    return run
+
+
+def unenforced(jobs):
+    return " --allow-unenforced" if jobs.account else ""
+
+
+def cooked(screen):
+    """What is wrong with the terminal after a command that had it."""
+    screen.clear()
+    screen.type("stty -a")
+    settings = screen.until("icanon")
+    for setting in ("icanon", "echo", "isig", "opost", "onlcr"):
+        if not re.search(rf"(?<![-\w]){setting}\b", settings):
+            yield f"the terminal lacks {setting} afterwards:\n{settings}"
+
+
+def foreground(jobs, screen):
+    """Coloured lines with their tasks; Ctrl-C once is a wish, and the shell has its terminal back."""
+    screen.type("jobc run long.yaml" + unenforced(jobs))
+    screen.until(r"loud-0 \| hello from 0")
+    screen.until(r"loud-1 \| hello from 1")
+    if "\x1b[3" not in screen.read(colours=True):
+        yield "no colours"
+    screen.press("C-c")
+    shown = screen.until(r"jobc: judged-long\.\d+: stopped")
+    if "Ctrl-C again kills" not in shown or "bye from" not in shown:
+        yield f"what Ctrl-C does is not told:\n{shown}"
+    screen.type("echo code $?")
+    screen.until("code 130")
+    yield from cooked(screen)
+    # Nobody who listens to it: the second one kills.
+    screen.type("sed -i 's/exit 0/true/; s/grace_period: 2s/grace_period: 60s/' long.yaml; jobc run long.yaml" + unenforced(jobs))
+    screen.until(r"loud-1 \| hello from 1")
+    screen.press("C-c")
+    screen.until("Ctrl-C again kills")
+    time.sleep(0.3)
+    screen.press("C-c")
+    screen.until(r"jobc: judged-long\.\d+: ", seconds=10)
+    (jobs.folder / "long.yaml").write_text(LONG)
+
+
+def begun(jobs, screen):
+    screen.type("jobc run -d long.yaml" + unenforced(jobs))
+    screen.until(r"judged-long\.\d+")
+    jobs.running("judged-long")
+    screen.clear()
+
+
+def executing(jobs, screen):
+    """A shell in a task, with the size of our terminal, and Ctrl-C for the program in it."""
+    begun(jobs, screen)
+    screen.type("jobc exec -it judged-long loud-1 -- env PS1='inside: ' sh -i")
+    screen.until(r"inside: ?$")
+    screen.type("stty size; hostname; test -t 0 && echo a terminal")
+    shown = screen.until(r"(?m)^a terminal$")
+    if "30 100" not in shown or "loud-1" not in shown:
+        yield f"size or name:\n{shown}"
+    screen.type("sleep 600")
+    time.sleep(0.5)
+    screen.press("C-c")
+    screen.type("echo code $?")
+    screen.until("code 130")
+    screen.type("exit 6")
+    time.sleep(0.3)
+    screen.type("echo outside $?")
+    screen.until("outside 6")
+    yield from cooked(screen)
+
+
+def following(jobs, screen):
+    """Logs as they come, until Ctrl-C; the job goes on."""
+    begun(jobs, screen)
+    screen.type("jobc logs -f judged-long")
+    screen.until(r"loud-1 \| hello from 1")
+    time.sleep(0.5)
+    if re.search(r"\$ ?$", screen.read()):
+        yield "it did not stay"
+    screen.press("C-c")
+    screen.until(r"\$ ?$")
+    if jobs.record("judged-long")["state"] != "running":
+        yield "the job did not go on"
+    yield from cooked(screen)
+
+
+def watching(jobs, screen):
+    """A live table over the whole screen, which `q` leaves as it was."""
+    begun(jobs, screen)
+    screen.type("echo before; jobc top judged-long")
+    shown = screen.until("loud-1")
+    if "before" in shown:
+        yield f"it does not have the screen to itself:\n{shown}"
+    wide = [line for line in shown.splitlines() if len(line) > 100]
+    if wide:
+        yield f"wider than the terminal: {wide}"
+    screen.press("q")
+    screen.until(r"before[\s\S]*\$ ?$")
+    yield from cooked(screen)
+
+
+def lending(jobs, screen):
+    """A task on our terminal, while the others run; then the rest of the job, with the task's own end."""
+    screen.type("jobc run -it main-0 talk.yaml" + unenforced(jobs))
+    screen.until("on a terminal of 30 100")
+    screen.type("something")
+    screen.until("heard something")
+    screen.until(r"jobc: judged-talk\.\d+: failed.*exit 5")
+    screen.type("echo code $?")
+    screen.until(r"(?m)^code 1$")
+    yield from cooked(screen)
+
+
+if __name__ == "__main__":
+    main()
