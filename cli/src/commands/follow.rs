@@ -92,7 +92,8 @@ impl Follower {
     pub(crate) fn show(&mut self) -> io::Result<bool> {
         let mut more = false;
         for job in &mut self.jobs {
-            let events = job.events.as_mut().map(event::Reader::read).transpose().map_err(unread)?;
+            let events =
+                job.events.as_mut().map(event::Reader::read).transpose().map_err(|error| unread(&error))?;
             let events = events.unwrap_or_default();
             for line in story::lines(&events) {
                 let name = if self.several { format!("{} ", job.name) } else { String::new() };
@@ -105,7 +106,7 @@ impl Follower {
                 written.as_ref().map_or_else(|_| Err(io::ErrorKind::WriteZero.into()), |()| Ok(()))
             });
             written?;
-            more |= read.map_err(unread)?;
+            more |= read.map_err(|error| unread(&error))?;
         }
         self.printer.flush()?;
         Ok(more)
@@ -161,7 +162,7 @@ impl Follower {
 }
 
 /// What went wrong with a job's files, in words.
-pub(super) fn unread(error: io::Error) -> io::Error {
+pub(super) fn unread(error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("cannot read the job's files: {error}"))
 }
 
