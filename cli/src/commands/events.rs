@@ -20,7 +20,7 @@ pub(crate) fn run(args: &EventsArgs) -> Result<ExitCode> {
     let mut events = event::Reader::new(&folder);
     let mut outputs = Outputs::new(false);
     let mut show = || {
-        for event in events.read().map_err(|error| unread(&error))? {
+        for event in events.read().map_err(unread)? {
             let line = if args.lines.format == FormatArg::Json {
                 serde_json::to_string(&event)?
             } else {

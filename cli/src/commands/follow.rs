@@ -92,8 +92,7 @@ impl Follower {
     pub(crate) fn show(&mut self) -> io::Result<bool> {
         let mut more = false;
         for job in &mut self.jobs {
-            let events =
-                job.events.as_mut().map(event::Reader::read).transpose().map_err(|error| unread(&error))?;
+            let events = job.events.as_mut().map(event::Reader::read).transpose().map_err(unread)?;
             let events = events.unwrap_or_default();
             for line in story::lines(&events) {
                 let name = if self.several { format!("{} ", job.name) } else { String::new() };
@@ -106,7 +105,7 @@ impl Follower {
                 written.as_ref().map_or_else(|_| Err(io::ErrorKind::WriteZero.into()), |()| Ok(()))
             });
             written?;
-            more |= read.map_err(|error| unread(&error))?;
+            more |= read.map_err(unread)?;
         }
         self.printer.flush()?;
         Ok(more)
