@@ -47,6 +47,12 @@ pub trait Backend: Sync {
     /// Lowers a job to files, relative to `<target>/<backend>/`. What only this backend can see to be wrong, such
     /// as a derived name that is too long, goes to the sink.
     fn lower(&self, job: &JobPlan, context: &Context<'_>, sink: &mut Sink) -> Vec<File>;
+
+    /// Finds what [`Backend::lower`] would find, and makes no files: for whoever only asks what is wrong. A backend whose
+    /// files are most of its work says it here without them.
+    fn check(&self, job: &JobPlan, context: &Context<'_>, sink: &mut Sink) {
+        self.lower(job, context, sink);
+    }
 }
 
 /// What a backend may know besides the plan.

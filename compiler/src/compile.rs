@@ -12,11 +12,11 @@ use crate::diagnostic::{Diagnostic, DocumentId, Place, Sink, codes};
 use crate::document::Document;
 use crate::expand::{Overrides, expand};
 use crate::files::Files;
-use crate::lower::{Lowered, OnRefusal, lower};
+use crate::lower::{Lowered, OnRefusal};
 use crate::salvage::{is_about_names, salvage};
 use crate::source::{SourceId, Sources};
 use crate::source_map::{SourceMap, SpanIndex};
-use crate::{check, dockerfile, emit, import, parse, resolve, suggest, template, validate};
+use crate::{check, dockerfile, emit, import, lower, parse, resolve, suggest, template, validate};
 
 /// What to compile, and for where.
 pub struct Request<'a> {
@@ -291,24 +291,40 @@ fn silence(document: &Document, sink: &mut Sink) {
     }
 }
 
+/// Reports what the backends cannot express of every planned job, as [`lower_all`] does, and makes no files.
+pub fn check_all(planned: &Planned, request: &Request<'_>, sink: &mut Sink) {
+    for job in &planned.jobs {
+        lower::check(job, &request.only_backends, planned.on_refusal, &context(job, request), sink);
+    }
+    finish_lowering(planned, sink);
+}
+
 /// Lowers every planned job and reports what its backends cannot express; one list a job, in their order.
 pub fn lower_all(planned: &Planned, request: &Request<'_>, sink: &mut Sink) -> Vec<Vec<Lowered>> {
-    let mut all = Vec::with_capacity(planned.jobs.len());
-    for job in &planned.jobs {
-        let context = Context {
-            files: request.files,
-            to_job: (request.to_job)(&job.name),
-            gpu_injection: request.gpu_injection,
-            allow_lossy: request.allow_lossy,
-        };
-        all.push(lower(job, &request.only_backends, planned.on_refusal, &context, sink));
+    let one =
+        |job| lower::lower(job, &request.only_backends, planned.on_refusal, &context(job, request), sink);
+    let all = planned.jobs.iter().map(one).collect();
+    finish_lowering(planned, sink);
+    all
+}
+
+/// What a backend may know of a job besides its plan.
+fn context<'a>(job: &JobPlan, request: &Request<'a>) -> Context<'a> {
+    Context {
+        files: request.files,
+        to_job: (request.to_job)(&job.name),
+        gpu_injection: request.gpu_injection,
+        allow_lossy: request.allow_lossy,
     }
+}
+
+/// Takes out what the job allows, and finds the places of what is left.
+fn finish_lowering(planned: &Planned, sink: &mut Sink) {
     silence(&planned.document, sink);
     sink.locate(DocumentId::Job, &planned.document);
     if let Some(targets) = &planned.targets {
         sink.locate(DocumentId::Targets, targets);
     }
-    all
 }
 
 /// Runs the passes after the plan: files as bytes.

@@ -38,6 +38,34 @@ pub fn lower(
     context: &Context<'_>,
     sink: &mut Sink,
 ) -> Vec<Lowered> {
+    let make = |backend: &dyn Backend, sink: &mut Sink| backend.lower(job, context, sink);
+    each(job, only, on_refusal, context, sink, &make)
+}
+
+/// Finds what [`lower`] would find, and makes no files.
+pub fn check(
+    job: &JobPlan,
+    only: &[BackendName],
+    on_refusal: OnRefusal,
+    context: &Context<'_>,
+    sink: &mut Sink,
+) {
+    let look = |backend: &dyn Backend, sink: &mut Sink| {
+        backend.check(job, context, sink);
+        vec![]
+    };
+    each(job, only, on_refusal, context, sink, &look);
+}
+
+/// Hands a job to each of its target's backends that can express it.
+fn each(
+    job: &JobPlan,
+    only: &[BackendName],
+    on_refusal: OnRefusal,
+    context: &Context<'_>,
+    sink: &mut Sink,
+    run: &dyn Fn(&dyn Backend, &mut Sink) -> Vec<File>,
+) -> Vec<Lowered> {
     let wanted = &job.target.settings.backends;
     let asked = needs(job);
     let mut lowered = Vec::new();
@@ -51,7 +79,7 @@ pub fn lower(
         }
         let mut aside = Sink::new();
         refusals(backend, job, &asked, context.allow_lossy, &mut aside);
-        let files = if aside.has_errors() { vec![] } else { backend.lower(job, context, &mut aside) };
+        let files = if aside.has_errors() { vec![] } else { run(backend, &mut aside) };
         if aside.has_errors() && on_refusal == OnRefusal::Skip && !holds_mistake(&aside) {
             sink.push(skipped(job, name, &aside));
             continue;

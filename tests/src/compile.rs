@@ -2,7 +2,7 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 use jobc_compiler::adjust::Adjustments;
-use jobc_compiler::compile::{Output, Request, build, built_in_targets, lower_all, plan};
+use jobc_compiler::compile::{Output, Request, build, built_in_targets, check_all, lower_all, plan};
 use jobc_compiler::diagnostic::render::{Format, TextStyle, render};
 use jobc_compiler::diagnostic::{Code, Diagnostic, Severity, Sink};
 use jobc_compiler::files::Files;
@@ -146,7 +146,13 @@ impl Case<'_> {
         let mut sink = Sink::new();
         let planned = plan(&mut sources, &request, &mut sink);
         let lowered = planned.as_ref().map(|planned| {
-            let lowered = lower_all(planned, &request, &mut Sink::new());
+            let lowered = {
+                let (mut checked, mut lowered) = (Sink::new(), Sink::new());
+                check_all(planned, &request, &mut checked);
+                let files = lower_all(planned, &request, &mut lowered);
+                assert_eq!(checked.finish(), lowered.finish(), "`check` and `build` find the same");
+                files
+            };
             planned.jobs.iter().cloned().zip(lowered).collect()
         });
         let outputs = planned.map(|planned| build(&sources, planned, &request, &mut sink));

@@ -1,7 +1,7 @@
 //! `jobc check`: every finding, nothing written.
 
 use camino::Utf8PathBuf;
-use jobc_compiler::compile::{lower_all, plan};
+use jobc_compiler::compile::{check_all, plan};
 use jobc_compiler::diagnostic::{Severity, Sink};
 
 use crate::args::{Args, CheckArgs, FormatArg};
@@ -18,7 +18,7 @@ pub(crate) fn run(check: &CheckArgs, args: &Args) -> Outcome {
     let mut sources = std::mem::take(&mut input.sources);
     let request = input.request(&check.job, &to_job);
     if let Some(planned) = plan(&mut sources, &request, &mut sink) {
-        lower_all(&planned, &request, &mut sink);
+        check_all(&planned, &request, &mut sink);
     }
     let warned = sink.diagnostics().iter().any(|d| d.severity == Severity::Warning);
     let quiet = sink.diagnostics().is_empty();

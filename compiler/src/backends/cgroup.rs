@@ -41,14 +41,20 @@ impl Backend for CgroupBackend {
     }
 
     fn lower(&self, job: &JobPlan, context: &Context<'_>, sink: &mut Sink) -> Vec<File> {
-        let before = sink.error_count();
-        check_settings(job, sink);
-        let tasks = tasks(job, context, sink);
-        if sink.error_count() > before {
-            return vec![];
-        }
-        tasks.into_iter().flat_map(|task| task_files(job, task)).collect()
+        checked(job, context, sink).into_iter().flat_map(|task| task_files(job, task)).collect()
     }
+
+    fn check(&self, job: &JobPlan, context: &Context<'_>, sink: &mut Sink) {
+        checked(job, context, sink);
+    }
+}
+
+/// The tasks that files are written for; none where something is wrong.
+fn checked<'a>(job: &'a JobPlan, context: &Context<'_>, sink: &mut Sink) -> Vec<Task<'a>> {
+    let before = sink.error_count();
+    check_settings(job, sink);
+    let tasks = tasks(job, context, sink);
+    if sink.error_count() > before { vec![] } else { tasks }
 }
 
 fn task_files(job: &JobPlan, task: Task<'_>) -> Vec<File> {

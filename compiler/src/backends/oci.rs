@@ -19,9 +19,10 @@ mod support;
 mod tests;
 
 use jobc_schema::plan::JobPlan;
+use jobc_schema::target::GpuInjection;
 use jobc_schema::{BackendName, Pointer};
 
-use crate::backend::tasks::tasks;
+use crate::backend::tasks::{Task, tasks};
 use crate::backend::{Backend, Capability, Context, File, Support, limits};
 use crate::diagnostic::Sink;
 
@@ -47,22 +48,9 @@ impl Backend for OciBackend {
     }
 
     fn lower(&self, job: &JobPlan, context: &Context<'_>, sink: &mut Sink) -> Vec<File> {
-        let settings = job.target.settings.oci.as_ref();
-        let injection =
-            context.gpu_injection.or(settings.map(|settings| settings.gpu_injection)).unwrap_or_default();
         let places = address::Places::new(job);
-        let before = sink.error_count();
-        limits::check_settings(job, sink);
-        address::check_ports(job, &places, sink);
-        gpu::check_injection(job, injection, sink);
-        for role in &job.roles {
-            capabilities::check_names(role, sink);
-            mounts::check_nesting(role, sink);
-        }
-        let tasks = tasks(job, context, sink);
-        if sink.error_count() > before {
-            return vec![];
-        }
+        let injection = injection(job, context);
+        let tasks = checked(job, context, &places, sink);
         let table = seccomp::table();
         let mut files = vec![];
         for task in tasks {
@@ -72,4 +60,33 @@ impl Backend for OciBackend {
         }
         files
     }
+
+    fn check(&self, job: &JobPlan, context: &Context<'_>, sink: &mut Sink) {
+        checked(job, context, &address::Places::new(job), sink);
+    }
+}
+
+/// What of the GPU set-up the bundles carry.
+fn injection(job: &JobPlan, context: &Context<'_>) -> GpuInjection {
+    let settings = job.target.settings.oci.as_ref();
+    context.gpu_injection.or(settings.map(|settings| settings.gpu_injection)).unwrap_or_default()
+}
+
+/// The tasks that bundles are written for; none where something is wrong.
+fn checked<'a>(
+    job: &'a JobPlan,
+    context: &Context<'_>,
+    places: &address::Places<'_>,
+    sink: &mut Sink,
+) -> Vec<Task<'a>> {
+    let before = sink.error_count();
+    limits::check_settings(job, sink);
+    address::check_ports(job, places, sink);
+    gpu::check_injection(job, injection(job, context), sink);
+    for role in &job.roles {
+        capabilities::check_names(role, sink);
+        mounts::check_nesting(role, sink);
+    }
+    let tasks = tasks(job, context, sink);
+    if sink.error_count() > before { vec![] } else { tasks }
 }

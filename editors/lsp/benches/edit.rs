@@ -2,7 +2,8 @@
 //!
 //! A job of 2,000 lines is open; a letter is typed that makes a mistake, and taken back. What is measured is the time from
 //! sending the change to the arrival of the diagnostics, over a connection in memory: compiling, comparing, publishing.
-//! With a limit the program fails where the 95th percentile is above it.
+//! Beside it stands the processor time of an edit, which other programs disturb less; it counts what is done after
+//! publishing, too. With a limit the program fails where the median of the times is above it.
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -33,14 +34,12 @@ fn main() -> ExitCode {
     let mut worst = Duration::ZERO;
     std::thread::scope(|scope| {
         scope.spawn(move || serve(&server, &disk));
-        for (name, times) in measure(&client, &text) {
+        for (name, times, processor) in measure(&client, &text) {
+            let [median, most, all] = [50, 95, 100].map(|percent| ms(at(&times, percent)));
             println!(
-                "{name:22} median {:6.2} ms   95 % {:6.2} ms   max {:6.2} ms",
-                ms(at(&times, 50)),
-                ms(at(&times, 95)),
-                ms(at(&times, 100))
+                "{name:22} median {median:6.2} ms   95 % {most:6.2} ms   max {all:6.2} ms   processor {processor:6.2} ms"
             );
-            worst = worst.max(at(&times, 95));
+            worst = worst.max(at(&times, 50));
         }
         drop(client);
     });
@@ -71,18 +70,11 @@ fn job() -> String {
     text
 }
 
-/// The times of each kind of edit.
-fn measure(client: &Connection, text: &str) -> [(&'static str, Vec<Duration>); 3] {
+/// The times of each kind of edit, and the mean of its processor time in milliseconds.
+fn measure(client: &Connection, text: &str) -> Vec<(&'static str, Vec<Duration>, f64)> {
     let uri = "file:///w/job.yaml";
-    send(
-        client,
-        Request::new(
-            0.into(),
-            "initialize".to_owned(),
-            json!({"processId": null, "rootUri": null, "capabilities": {}}),
-        )
-        .into(),
-    );
+    let params = json!({"processId": null, "rootUri": null, "capabilities": {}});
+    send(client, Request::new(0.into(), "initialize".to_owned(), params).into());
     let document = json!({"uri": uri, "languageId": "yaml", "version": 0, "text": text});
     let first = Instant::now();
     note(client, "textDocument/didOpen", json!({"textDocument": document}));
@@ -91,37 +83,48 @@ fn measure(client: &Connection, text: &str) -> [(&'static str, Vec<Duration>); 3
         "opened                 {:13.2} ms, with every table read for the first time",
         ms(first.elapsed())
     );
-    let middle = text
-        .lines()
-        .enumerate()
-        .filter(|(_, line)| line.starts_with("    timeout"))
-        .nth(60)
-        .expect("a role")
-        .0;
+    let timeouts = text.lines().enumerate().filter(|(_, line)| line.starts_with("    timeout"));
+    let (line, _) = timeouts.skip(60).next().expect("a role in the middle");
     let mut version = 0;
-    let mut edit = |line: usize, from: u32, to: u32, text: &str| {
+    let mut edit = |from: u32, to: u32, text: &str| {
         version += 1;
         let range =
             json!({"start": {"line": line, "character": from}, "end": {"line": line, "character": to}});
         let document = json!({"uri": uri, "version": version});
+        let change = json!({"textDocument": document, "contentChanges": [{"range": range, "text": text}]});
         let start = Instant::now();
-        note(
-            client,
-            "textDocument/didChange",
-            json!({"textDocument": document, "contentChanges": [{"range": range, "text": text}]}),
-        );
+        note(client, "textDocument/didChange", change);
         published(client);
         start.elapsed()
     };
-    let (mut wrong, mut right, mut broken) = (vec![], vec![], vec![]);
-    for _ in 0..EDITS {
-        // `timeout` becomes `timeoutt` and back, `2h` becomes `[2h` and back.
-        wrong.push(edit(middle, 11, 11, "t"));
-        right.push(edit(middle, 11, 12, ""));
-        broken.push(edit(middle, 13, 13, "["));
-        right.push(edit(middle, 13, 14, ""));
+    // `timeout` becomes `timeoutt` and back, `2h` becomes `[2h` and back.
+    let kinds = [("to a mistake", 11, "t"), ("to a text that breaks", 13, "[")];
+    let mut sound = (vec![], 0.0);
+    let mut all = vec![];
+    for (name, column, letter) in kinds {
+        let (mut times, mut used) = (vec![], 0.0);
+        for _ in 0..EDITS {
+            let before = processor();
+            times.push(edit(column, column, letter));
+            let between = processor();
+            sound.0.push(edit(column, column + 1, ""));
+            used += between - before;
+            sound.1 += processor() - between;
+        }
+        all.push((name, times, used / f64::from(EDITS)));
     }
-    [("to a mistake", wrong), ("to a text that breaks", broken), ("to a sound job", right)]
+    all.push(("to a sound job", sound.0, sound.1 / f64::from(2 * EDITS)));
+    all
+}
+
+/// The processor time of all threads so far, in milliseconds; 0 where the kernel does not tell.
+fn processor() -> f64 {
+    let threads = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    let nanoseconds = |entry: std::fs::DirEntry| {
+        let text = std::fs::read_to_string(entry.path().join("schedstat")).ok()?;
+        text.split(' ').next()?.parse::<f64>().ok()
+    };
+    threads.filter_map(nanoseconds).sum::<f64>() / 1e6
 }
 
 fn send(client: &Connection, message: Message) {

@@ -50,7 +50,7 @@ impl Analysis {
         let request = request(input, job, targets, &choice);
         let planned = compile::plan(&mut sources, &request, &mut sink);
         if let Some(planned) = &planned {
-            compile::lower_all(planned, &request, &mut sink);
+            compile::check_all(planned, &request, &mut sink);
         }
         Self { sources, job, findings: sink.finish(), planned }
     }

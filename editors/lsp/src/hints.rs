@@ -9,7 +9,7 @@ use crate::session::{Good, Job};
 
 /// The totals of each role, of the last plan there was, at the end of the line that names the role.
 pub(crate) fn inlay(job: &Job, range: Range) -> Vec<InlayHint> {
-    let (Some(good), Some(plan)) = (&job.good, job.plans.first()) else { return vec![] };
+    let (Some(good), Some(plan)) = (&job.good, job.plans().first()) else { return vec![] };
     let roles = good.document.root.get("roles").map(Node::entries).unwrap_or_default();
     let hint = |entry: &jobc_compiler::document::Entry| {
         let role = plan.role(&entry.key)?;

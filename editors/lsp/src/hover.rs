@@ -10,7 +10,7 @@ use crate::documents::Kind;
 use crate::names::{self, Mention};
 use crate::place::{self, Place};
 use crate::schema::{Schema, text};
-use crate::session::{Good, Session};
+use crate::session::{Good, Job, Session};
 use crate::{amounts, goto};
 
 /// What there is to say about a position.
@@ -26,7 +26,7 @@ pub(crate) fn hover(session: &Session<'_>, uri: &Uri, position: Position) -> Opt
         parts.extend(name(session, uri, good, mention));
     }
     if kind == Kind::Job && mention.is_none_or(|mention| mention.declares) {
-        let plans = session.job(uri).map_or(&[][..], |job| &job.plans);
+        let plans = session.job(uri).map_or(&[][..], Job::plans);
         parts.extend(facts::of(session, uri, plans, &place));
     }
     if session.client.settings.schema_features && mention.is_none_or(|mention| mention.declares) {
@@ -59,7 +59,7 @@ fn name(session: &Session<'_>, uri: &Uri, good: &Good, mention: &Mention) -> Opt
     let name = &mention.name;
     let head = format!("{} `{}`", name.kind.word(), name.text);
     let root = &good.document.root;
-    let plans = session.job(uri).map_or(&[][..], |job| &job.plans);
+    let plans = session.job(uri).map_or(&[][..], Job::plans);
     let told = match name.kind {
         names::Kind::Param => param(root.get("params")?.get(&name.text)?, plans, &name.text),
         names::Kind::Role => {

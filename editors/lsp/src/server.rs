@@ -166,6 +166,7 @@ impl Server<'_> {
                 let note = Notification::new("textDocument/publishDiagnostics".to_owned(), params);
                 send(self.connection, note.into());
             }
+            self.session.settle();
         } else {
             let message = "jobc made a mistake of its own with this file; please report it with the file";
             let params = json!({"type": 1, "message": message});

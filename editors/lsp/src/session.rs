@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use camino::{Utf8Path, Utf8PathBuf};
+use jobc_compiler::compile::Planned;
 use jobc_compiler::document::Document;
 use jobc_compiler::files::{Files, find_targets};
 use jobc_schema::plan::JobPlan;
@@ -28,6 +29,8 @@ pub(crate) struct Session<'a> {
     caused: BTreeMap<String, BTreeMap<String, Vec<Diagnostic>>>,
     /// The findings the client shows.
     shown: BTreeMap<String, Vec<Diagnostic>>,
+    /// Plans that nobody needs any more: taking a large one apart takes longer than showing findings may.
+    gone: Vec<Planned>,
 }
 
 /// What is known of one job or targets file.
@@ -37,8 +40,10 @@ pub(crate) struct Job {
     pub(crate) analysis: Option<Analysis>,
     /// The last text that parsed, with its tree.
     pub(crate) good: Option<Good>,
-    /// The jobs of the last text without errors.
-    pub(crate) plans: Vec<JobPlan>,
+    /// What was decided of the last text without errors, where that is not the text of this moment.
+    earlier: Option<Planned>,
+    /// Whether the text has changed since it was last parsed on its own.
+    unread: bool,
 }
 
 /// A text that parsed.
@@ -59,6 +64,7 @@ impl<'a> Session<'a> {
             stale: BTreeSet::new(),
             caused: BTreeMap::new(),
             shown: BTreeMap::new(),
+            gone: vec![],
         }
     }
 
@@ -105,7 +111,7 @@ impl<'a> Session<'a> {
         !self.stale.is_empty()
     }
 
-    /// Compiles what has changed; returns what the client must show instead of what it does.
+    /// Compiles what has changed; returns what the client must show instead of what it does. [`Session::settle`] comes after.
     pub(crate) fn refresh(&mut self) -> Vec<PublishDiagnosticsParams> {
         while let Some(uri) = self.stale.pop_first().map(Uri) {
             let caused = match self.documents.get(&uri).map(|open| open.kind) {
@@ -164,16 +170,7 @@ impl<'a> Session<'a> {
         let overlay = self.overlay(open);
         let analysis = Analysis::new(&self.input(open, &overlay));
         let caused = diagnostics::of_analysis(&analysis, uri, &self.client);
-        let plans = analysis.planned.as_ref().map(|planned| planned.jobs.clone());
-        let parsed = analysis::parse_alone(open.path.as_deref(), open.text.as_str()).map(|document| Good {
-            text: open.text.clone(),
-            document,
-            current: true,
-        });
-        let job = self.jobs.entry(uri.0.clone()).or_default();
-        job.keep(parsed);
-        job.plans = plans.unwrap_or_else(|| std::mem::take(&mut job.plans));
-        job.analysis = Some(analysis);
+        self.keep(uri, analysis);
         caused
     }
 
@@ -182,15 +179,36 @@ impl<'a> Session<'a> {
         let path = open.path.clone().unwrap_or_else(|| "targets.yaml".into());
         let analysis = Analysis::of_targets(&path, open.text.as_str());
         let caused = diagnostics::of_analysis(&analysis, uri, &self.client);
-        let parsed = analysis::parse_alone(Some(&path), open.text.as_str()).map(|document| Good {
-            text: open.text.clone(),
-            document,
-            current: true,
-        });
-        let job = self.jobs.entry(uri.0.clone()).or_default();
-        job.keep(parsed);
-        job.analysis = Some(analysis);
+        self.keep(uri, analysis);
         caused
+    }
+
+    /// Puts a compilation in the place of the one before, whose plan stays where the new one has none.
+    fn keep(&mut self, uri: &Uri, analysis: Analysis) {
+        let job = self.jobs.entry(uri.0.clone()).or_default();
+        let before = job.analysis.replace(analysis);
+        if job.analysis.as_ref().is_some_and(|now| now.planned.is_none()) {
+            job.earlier = before.and_then(|before| before.planned).or(job.earlier.take());
+        } else {
+            self.gone.extend(job.earlier.take());
+            self.gone.extend(before.and_then(|before| before.planned));
+        }
+        job.unread = true;
+    }
+
+    /// What can wait until the findings are shown: trees for the features, and taking apart what nobody needs any more.
+    pub(crate) fn settle(&mut self) {
+        self.gone.clear();
+        for (uri, job) in &mut self.jobs {
+            if !std::mem::take(&mut job.unread) {
+                continue;
+            }
+            let Some(open) = self.documents.get(&Uri(uri.clone())) else { continue };
+            match analysis::parse_alone(open.path.as_deref(), open.text.as_str()) {
+                Some(document) => job.good = Some(Good { text: open.text.clone(), document, current: true }),
+                None => job.good.iter_mut().for_each(|good| good.current = false),
+            }
+        }
     }
 
     /// Every compiled text with its address.
@@ -241,15 +259,9 @@ impl<'a> Session<'a> {
 }
 
 impl Job {
-    /// Keeps the newest tree, or remembers that it is no longer the text's.
-    fn keep(&mut self, parsed: Option<Good>) {
-        match parsed {
-            Some(good) => self.good = Some(good),
-            None => {
-                if let Some(good) = &mut self.good {
-                    good.current = false;
-                }
-            }
-        }
+    /// The decided jobs of the last text without errors.
+    pub(crate) fn plans(&self) -> &[JobPlan] {
+        let now = self.analysis.as_ref().and_then(|analysis| analysis.planned.as_ref());
+        now.or(self.earlier.as_ref()).map_or(&[], |planned| &planned.jobs)
     }
 }

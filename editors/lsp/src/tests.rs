@@ -62,6 +62,7 @@ impl Fixture {
             }
         }
         session.refresh();
+        session.settle();
         let (uri, range) = cursor.expect("a file is open");
         Self { session, uri, range }
     }
@@ -76,6 +77,7 @@ impl Fixture {
         let whole = lsp_types::TextDocumentContentChangeWholeDocument { text };
         self.session.change(&self.uri.clone(), 2, vec![whole.into()]);
         self.session.refresh();
+        self.session.settle();
         self.range = range.unwrap_or_default();
     }
 

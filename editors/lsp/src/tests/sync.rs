@@ -23,6 +23,7 @@ fn lines(fixture: &mut Fixture) -> Vec<String> {
             lines.push(format!("{name}: {code} {}:{}", it.range.start.line, it.range.start.character));
         }
     }
+    fixture.session.settle();
     lines
 }
 
