@@ -2,6 +2,7 @@
 //!
 //! Everything that is decided is decided in `jobc-compiler`; this crate reads and writes files, and prints.
 
+mod allocator;
 mod args;
 mod commands;
 mod disk;
@@ -17,13 +18,12 @@ mod terminal;
 use std::process::ExitCode;
 
 use clap::Parser;
-use mimalloc::MiMalloc;
 
+use allocator::{Allocator, Choice};
 use args::{Args, Command};
 
-/// A job of 10,000 roles is some ten million small values; this allocator builds it in three quarters of the time.
 #[global_allocator]
-static ALLOCATOR: MiMalloc = MiMalloc;
+static ALLOCATOR: Allocator = Allocator::new();
 
 /// How a command ended; the numbers are in docs/cli.md.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +43,7 @@ fn main() -> ExitCode {
     if let Some(code) = containers().or_else(supervisor) {
         return code;
     }
+    ALLOCATOR.choose(Choice::Compiler);
     std::panic::set_hook(Box::new(|panic| {
         #[cfg(target_os = "linux")]
         jobc_runtime::terminal::raw_mode::restore();
@@ -118,6 +119,7 @@ fn containers() -> Option<ExitCode> {
     if !is_run && word.as_deref() != Some("oci".as_ref()) {
         return None;
     }
+    ALLOCATOR.choose(Choice::System);
     std::panic::set_hook(Box::new(|panic| {
         jobc_runtime::terminal::raw_mode::restore();
         complain_of_panic(panic);
@@ -146,6 +148,7 @@ fn supervisor() -> Option<ExitCode> {
     if words.next().as_deref() != Some(start::COMMAND.as_ref()) {
         return None;
     }
+    ALLOCATOR.choose(Choice::System);
     std::panic::set_hook(Box::new(|panic| {
         complain_of_panic(panic);
         std::process::exit(i32::from(commands::run::OWN_FAILURE));

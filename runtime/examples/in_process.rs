@@ -1,22 +1,25 @@
 //! Starts containers from inside a process that is already running, as a supervisor does, and says how long it takes.
 //!
 //! ```text
-//! in_process BUNDLE STATES ROUNDS [--gang N] [--heap MIB]
+//! in_process BUNDLE STATES ROUNDS [--gang N] [--threads N] [--heap MIB]
 //! ```
 //!
-//! A round starts N containers of the bundle (1 unless given) from one thread, waits for all and deletes them; the heap is
-//! memory that this process holds and has written to meanwhile. Prints a line of JSON: the milliseconds of each round up to
+//! A round starts a gang of containers of the bundle (1 unless given), waits for all and deletes them. Threads share the
+//! work (1 unless given; a supervisor has one a core, and at most four), and the heap is memory that this process holds
+//! and has written to meanwhile. Prints a line of JSON: the milliseconds of each round up to
 //! the last container's start, and up to its end. `tests/bench/start` calls this; the bundle must name no `cgroupsPath`,
 //! so that each container has a group of its own.
 
 use std::path::Path;
-use std::time::Instant;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use jobc_runtime::bundle::Bundle;
-use jobc_runtime::container::make::{self, Request, Then};
+use jobc_runtime::container::make::{self, Made, Request, Then};
+use jobc_runtime::error::{Error, Kind, Result};
 use jobc_runtime::state::Id;
 use jobc_runtime::state::store::Store;
-use jobc_runtime::{Error, Result};
 
 /// What was asked for on the command line.
 struct Asked {
@@ -24,6 +27,7 @@ struct Asked {
     states: String,
     rounds: usize,
     gang: usize,
+    threads: usize,
     heap: usize,
 }
 
@@ -41,13 +45,14 @@ fn asked() -> Option<Asked> {
         states: words.get(1)?.clone(),
         rounds: words.get(2)?.parse().ok()?,
         gang: option("--gang").unwrap_or(1),
+        threads: option("--threads").unwrap_or(1).max(1),
         heap: option("--heap").unwrap_or(0) << 20,
     })
 }
 
 fn main() {
     let Some(asked) = asked() else {
-        eprintln!("usage: in_process BUNDLE STATES ROUNDS [--gang N] [--heap MIB]");
+        eprintln!("usage: in_process BUNDLE STATES ROUNDS [--gang N] [--threads N] [--heap MIB]");
         std::process::exit(2);
     };
     // Every page is written to, so that it is memory and not a promise.
@@ -75,26 +80,46 @@ fn measure(asked: &Asked) -> Result<Vec<(f64, f64)>> {
     let mut rounds = Vec::with_capacity(asked.rounds);
     // One more than asked for: the first is to warm up.
     for round in 0..=asked.rounds {
-        let begun = Instant::now();
-        let mut gang = Vec::with_capacity(asked.gang);
-        for member in 0..asked.gang {
-            let id = Id::new(&format!("in-process-{}-{round}-{member}", std::process::id()))?;
-            gang.push(make::begin(&store, &id)?.make(&bundle, Request::default(), Then::Attend, None)?);
-        }
-        let started = begun.elapsed();
-        for made in gang {
-            let code = made.process.wait()?.code();
-            if code != 0 {
-                return Err(Error::new(
-                    jobc_runtime::error::Kind::State,
-                    format!("a container ended with {code}"),
-                ));
-            }
-            made.container.delete(true)?;
-        }
+        let milliseconds = measure_round(asked, &store, &bundle, round)?;
         if round > 0 {
-            rounds.push((started.as_secs_f64() * 1000.0, begun.elapsed().as_secs_f64() * 1000.0));
+            rounds.push(milliseconds);
         }
     }
     Ok(rounds)
+}
+
+/// The milliseconds up to the last start, and up to the last end.
+fn measure_round(asked: &Asked, store: &Store, bundle: &Bundle, round: usize) -> Result<(f64, f64)> {
+    let begun = Instant::now();
+    let next = AtomicUsize::new(0);
+    let all_started = Barrier::new(asked.threads);
+    // A container ends with the thread that made it, so each thread stays with its own.
+    let share = || {
+        let made: Result<Vec<Made>> = std::iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed))
+            .take_while(|member| *member < asked.gang)
+            .map(|member| {
+                let id = Id::new(&format!("in-process-{}-{round}-{member}", std::process::id()))?;
+                make::begin(store, &id)?.make(bundle, Request::default(), Then::Attend, None)
+            })
+            .collect();
+        all_started.wait();
+        let started = begun.elapsed();
+        made?.into_iter().try_for_each(end)?;
+        Ok(started)
+    };
+    let started: Result<Vec<Duration>> = std::thread::scope(|scope| {
+        let others: Vec<_> = (1..asked.threads).map(|_| scope.spawn(share)).collect();
+        let own = share();
+        others.into_iter().map(|other| other.join().expect("no thread panics")).chain([own]).collect()
+    });
+    let started = started?.into_iter().max().unwrap_or_default();
+    Ok((started.as_secs_f64() * 1000.0, begun.elapsed().as_secs_f64() * 1000.0))
+}
+
+/// Waits for a container's end and deletes it.
+fn end(made: Made) -> Result<()> {
+    match made.process.wait()?.code() {
+        0 => made.container.delete(true).map(drop),
+        code => Err(Error::new(Kind::State, format!("a container ended with {code}"))),
+    }
 }

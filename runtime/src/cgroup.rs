@@ -50,6 +50,8 @@ pub struct Request<'a> {
     /// Who owns the group inside the container: the machine's numbers for its root, where it has a user namespace and
     /// may write to its groups.
     pub owner: Option<(u32, u32)>,
+    /// Whether somebody will ask what it has read from disks and written to them.
+    pub counts_io: bool,
     /// Whether the container has a user namespace of its own, in which nobody can make a device node (mknod(2)).
     pub user_namespace: bool,
 }

@@ -35,6 +35,8 @@ pub struct Options {
     pub allow_unenforced: bool,
     /// Make no control group at all; then every limit of config.json is one that cannot be enforced.
     pub without_cgroup: bool,
+    /// Make no group of version 1 only to count what is read from disks and written to them: nobody will ask.
+    pub io_uncounted: bool,
     /// The first process reads one byte here before it executes the program; the end of the file means: end.
     ///
     /// `spawn` does not wait for it.
@@ -98,7 +100,11 @@ pub fn config(folder: &Path) -> Result<Spec> {
 
 /// Sends a signal to a container's first process, or to all of its processes.
 pub fn kill(store: &Store, id: &Id, signal: Signal, all: bool) -> Result<()> {
-    let record = store.read(id)?;
+    let mut record = store.read(id)?;
+    if record.process.is_none() {
+        // Its program may run already; who makes it holds the lock until it has written down which process that is.
+        record = store.open(id)?.read()?.ok_or_else(|| incomplete(id))?;
+    }
     // Without a pid namespace of its own the others would outlive the first process's kill.
     if all || signal == Signal::KILL && !record.pid_namespace {
         let cgroup = cgroup(&record);

@@ -3,6 +3,7 @@
 //! A mount is made detached (fsopen(2), or open_tree(2) for a bind), gets its attributes there, and is then put upon a
 //! target that was resolved inside the root. So no path is looked up twice, and none is looked up in between.
 
+mod at_once;
 pub mod cgroups;
 mod copy_up;
 
@@ -63,6 +64,9 @@ impl Mount {
     /// Mounts it.
     pub fn carry_out<K: Kernel>(&self, child: &mut Child<'_, K>) -> Result<(), Errno> {
         let kernel = child.kernel;
+        if at_once::in_own_dev(self, child)? {
+            return self.remember_inner(child);
+        }
         let mount = match &self.source {
             Source::New { kind, parameters, .. } => new(kernel, kind, parameters, self.attributes.set)?,
             Source::Bind { path, recursive } => {
@@ -91,6 +95,22 @@ impl Mount {
         kernel.close(target);
         if !(matches!(self.source, Source::New { .. }) && child.remember(&self.place.path, mount)) {
             kernel.close(mount);
+        } else if self.place.path.as_c_str() == c"dev" && self.is_empty_tmpfs() {
+            child.own_dev = Some(mount);
+        }
+        Ok(())
+    }
+
+    /// Whether it is a tmpfs with nothing of the image in it.
+    fn is_empty_tmpfs(&self) -> bool {
+        matches!(&self.source, Source::New { kind, copy_up: false, .. } if kind.as_c_str() == c"tmpfs")
+    }
+
+    /// Opens what was mounted in the container's own /dev, where later steps begin there.
+    fn remember_inner<K: Kernel>(&self, child: &mut Child<'_, K>) -> Result<(), Errno> {
+        if self.place.path.as_c_str() == c"dev/pts" {
+            let mount = self.place.open(child)?;
+            child.remember(&self.place.path, mount);
         }
         Ok(())
     }

@@ -5,11 +5,10 @@ use std::fmt;
 
 use linux_raw_sys::general;
 use oci_spec::runtime::LinuxNamespaceType;
-use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
 use crate::operation::Child;
-use crate::syscall::{CWD, Fd, Kernel, MountAttributes};
+use crate::syscall::{Fd, Kernel};
 
 /// A kind of namespace (namespaces(7)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -136,15 +135,6 @@ impl fmt::Display for IdMapFiles {
         write!(f, "users by `{}` and groups by `{}`", uid.trim(), gid.trim())?;
         if self.deny_groups { f.write_str(", further groups denied") } else { Ok(()) }
     }
-}
-
-/// Gives `/` and all mounts below it a propagation (`MS_*` bits, mount_namespaces(7)).
-pub(crate) fn set_propagation<K: Kernel>(kernel: &K, propagation: u64) -> Result<(), Errno> {
-    let root = kernel.open(CWD, c"/", OFlags::PATH, Mode::empty(), ResolveFlags::empty())?;
-    let result =
-        kernel.mount_setattr(root, true, MountAttributes { propagation, ..MountAttributes::default() });
-    kernel.close(root);
-    result
 }
 
 /// Goes to the working directory and sees that it lies inside the root (CVE-2024-21626).

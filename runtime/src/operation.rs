@@ -195,7 +195,7 @@ impl Operation {
             Self::SetHostName(name) => kernel.sethostname(name.as_bytes()),
             Self::SetDomainName(name) => kernel.setdomainname(name.as_bytes()),
             Self::LoopbackUp => kernel.loopback_up(),
-            Self::SetPropagation(propagation) => namespaces::set_propagation(kernel, *propagation),
+            Self::SetPropagation(propagation) => kernel.set_propagation(*propagation),
             Self::EnterRoot(root) => root.carry_out(child),
             Self::Mount(mount) => mount.carry_out(child),
             Self::MountCgroups(mounts) => mounts.carry_out(child),

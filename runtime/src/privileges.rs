@@ -22,7 +22,10 @@ impl SetCapabilities {
     /// Sets them.
     pub fn carry_out<K: Kernel>(&self, kernel: &K) -> Result<(), Errno> {
         kernel.capset(self.bits)?;
-        kernel.prctl(Prctl::ClearAmbient)?;
+        // The ambient set never exceeds those two, so it is empty where their meet is.
+        if self.bits.inheritable & self.bits.permitted != 0 {
+            kernel.prctl(Prctl::ClearAmbient)?;
+        }
         self.ambient.iter().try_for_each(|&capability| kernel.prctl(Prctl::RaiseAmbient(capability)))
     }
 }
@@ -45,11 +48,15 @@ pub(crate) fn become_user<K: Kernel>(
     gid: u32,
     groups: Option<&[u32]>,
 ) -> Result<(), Errno> {
-    kernel.prctl(Prctl::KeepCapabilities(true))?;
+    // Only a change from 0 to another user takes them away.
+    let changes = uid != 0;
+    if changes {
+        kernel.prctl(Prctl::KeepCapabilities(true))?;
+    }
     if let Some(groups) = groups {
         kernel.setgroups(groups)?;
     }
     kernel.setgid(gid)?;
     kernel.setuid(uid)?;
-    kernel.prctl(Prctl::KeepCapabilities(false))
+    if changes { kernel.prctl(Prctl::KeepCapabilities(false)) } else { Ok(()) }
 }

@@ -69,7 +69,15 @@ impl Root {
             };
         }
         let written = bundle.config.spec.root().as_ref().map(|root| bundle.dir.join(root.path()));
-        if let Some(path) = written.filter(|path| *path != bundle.dir && fs::symlink_metadata(path).is_ok()) {
+        // Without a slash at its end, by which a link would be followed here.
+        let written = written.map(|path| path.components().collect::<PathBuf>());
+        if let Some(path) = written.filter(|path| *path != bundle.dir)
+            && let Ok(status) = fs::symlink_metadata(&path)
+        {
+            // A folder that is no link, in a folder whose path has none: there is nothing to resolve.
+            if status.is_dir() && path.file_name().is_some() && path.parent() == Some(&bundle.dir) {
+                return Ok(Self::Folder(path));
+            }
             return Self::at(&path, state_dir).map_err(|error| error.at("/root/path"));
         }
         if let Some(archive) = ARCHIVES.iter().map(|name| bundle.dir.join(name)).find(|path| path.is_file()) {

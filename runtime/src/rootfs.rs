@@ -201,7 +201,7 @@ impl EnterRoot {
             }
             Self::Current => kernel.open(CWD, c"/", DIRECTORY, Mode::empty(), ResolveFlags::empty())?,
             Self::Overlay { lower, on, size } => {
-                let layers = layers(kernel, on, size.as_deref())?;
+                let layers = layers(child, on, size.as_deref())?;
                 for name in [c"upper", c"work", c"root"] {
                     kernel.mkdir(layers, name, Mode::from_raw_mode(0o755))?;
                 }
@@ -219,7 +219,7 @@ impl EnterRoot {
                 root
             }
             Self::Parts { on, size, folders, links } => {
-                let layers = layers(kernel, on, size.as_deref())?;
+                let layers = layers(child, on, size.as_deref())?;
                 for (path, mode) in folders {
                     kernel.mkdir(layers, path, *mode)?;
                 }
@@ -241,7 +241,8 @@ impl EnterRoot {
 /// A tmpfs for layers, mounted upon a folder and made the working directory.
 ///
 /// An overlay reads its layers by path: relative ones from there are short (fsconfig(2) takes 255 bytes).
-fn layers<K: Kernel>(kernel: &K, on: &CStr, size: Option<&CStr>) -> Result<Fd, Errno> {
+fn layers<K: Kernel>(child: &mut Child<'_, K>, on: &CStr, size: Option<&CStr>) -> Result<Fd, Errno> {
+    let kernel = child.kernel;
     let on = kernel.open(CWD, on, DIRECTORY, Mode::empty(), ResolveFlags::empty())?;
     let tmpfs = kernel.fsopen(c"tmpfs")?;
     kernel.fsconfig(tmpfs, c"mode", Some(c"0755"))?;
@@ -252,7 +253,7 @@ fn layers<K: Kernel>(kernel: &K, on: &CStr, size: Option<&CStr>) -> Result<Fd, E
     kernel.close(tmpfs);
     kernel.attach(layers, on)?;
     kernel.close(on);
-    kernel.fchdir(layers)?;
+    child.go_to(layers)?;
     Ok(layers)
 }
 
@@ -261,7 +262,7 @@ const DIRECTORY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY);
 /// Makes the new root `/` and lets go of the machine's files (pivot_root(2), its section about `.`).
 pub fn pivot<K: Kernel>(child: &mut Child<'_, K>) -> Result<(), Errno> {
     let kernel = child.kernel;
-    kernel.fchdir(child.root)?;
+    child.go_to(child.root)?;
     kernel.pivot_root()?;
     kernel.detach_here()?;
     kernel.chdir(c"/")
@@ -293,16 +294,26 @@ pub fn mask<K: Kernel>(place: &Place, child: &mut Child<'_, K>) -> Result<(), Er
 pub fn make_read_only<K: Kernel>(place: &Place, child: &mut Child<'_, K>) -> Result<(), Errno> {
     let kernel = child.kernel;
     let Some(target) = present(place.open(child))? else { return Ok(()) };
-    let tree = kernel.clone_tree(target, c"", true)?;
-    kernel.mount_setattr(
-        tree,
-        true,
-        MountAttributes { set: MOUNT_ATTR_RDONLY.into(), ..MountAttributes::default() },
-    )?;
+    let tree = read_only_copy(child, target)?;
     kernel.attach(tree, target)?;
     kernel.close(tree);
     kernel.close(target);
     Ok(())
+}
+
+/// A detached, read-only copy of a mount and all below it.
+fn read_only_copy<K: Kernel>(child: &mut Child<'_, K>, target: Fd) -> Result<Fd, Errno> {
+    let read_only = MountAttributes { set: MOUNT_ATTR_RDONLY.into(), ..MountAttributes::default() };
+    if !child.two_calls {
+        match child.kernel.clone_tree_changed(target, read_only) {
+            // A filter over this process may say that it is not permitted; if it truly is not, the two calls say so.
+            Err(Errno::NOSYS | Errno::PERM) => child.two_calls = true,
+            other => return other,
+        }
+    }
+    let tree = child.kernel.clone_tree(target, c"", true)?;
+    child.kernel.mount_setattr(tree, true, read_only)?;
+    Ok(tree)
 }
 
 fn cover<K: Kernel>(kernel: &K, with: Fd, target: Fd) -> Result<(), Errno> {

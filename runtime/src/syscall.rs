@@ -71,6 +71,21 @@ pub struct MountAttributes {
     pub propagation: u64,
 }
 
+/// What mount(2) takes for a new file system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NewMount<'a> {
+    /// What mountinfo shows as its source.
+    pub source: &'a CStr,
+    /// A name in the working directory.
+    pub name: &'a CStr,
+    /// Its type, such as `tmpfs`.
+    pub kind: &'a CStr,
+    /// `MS_*` bits.
+    pub flags: u32,
+    /// Its parameters, with commas.
+    pub data: &'a CStr,
+}
+
 /// The three capability sets of capset(2), as bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CapabilityBits {
@@ -150,10 +165,17 @@ pub trait Kernel {
     fn fsmount(&self, fs: Fd, attributes: u64) -> Result<Fd, Errno>;
     /// open_tree(2) with `OPEN_TREE_CLONE`: a detached copy of the mount at a path, or of `directory` for an empty one.
     fn clone_tree(&self, directory: Fd, path: &CStr, recursive: bool) -> Result<Fd, Errno>;
+    /// open_tree_attr(2): a detached copy of the mount at a descriptor with all below it, its attributes changed. `ENOSYS`
+    /// before Linux 6.15.
+    fn clone_tree_changed(&self, directory: Fd, attributes: MountAttributes) -> Result<Fd, Errno>;
+    /// mount(2) of a new file system upon a name in the working directory, which must be no link.
+    fn mount_here(&self, new: &NewMount<'_>) -> Result<(), Errno>;
     /// move_mount(2) of a detached mount onto what a descriptor refers to.
     fn attach(&self, mount: Fd, target: Fd) -> Result<(), Errno>;
     /// move_mount(2) of a detached mount onto a name in a folder; a link there is not followed.
     fn attach_in(&self, mount: Fd, folder: Fd, name: &CStr) -> Result<(), Errno>;
+    /// mount_setattr(2) of the propagation (`MS_*`) of `/` and all below it.
+    fn set_propagation(&self, propagation: u64) -> Result<(), Errno>;
     /// mount_setattr(2) of a mount by its descriptor.
     fn mount_setattr(&self, mount: Fd, recursive: bool, attributes: MountAttributes) -> Result<(), Errno>;
     /// pivot_root(2) with both arguments `.`.

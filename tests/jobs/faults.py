@@ -268,7 +268,7 @@ def clock_jumps(jobs):
     """The wall clock is set back and forth under a job with a time limit: nothing ends early, nothing hangs."""
     name = "judged-clock"
     path = jobs.folder / f"{name}.yaml"
-    path.write_text(JOB.format(name=name, network="host", instances=1, script='"sleep 2"') + "timeout: 60s\n")
+    path.write_text(JOB.format(name=name, network="host", instances=1, script='"sleep 8"') + "timeout: 60s\n")
     run = jobs.run(str(path))
     jobs.running(name)
     now = time.time()

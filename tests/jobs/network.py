@@ -209,7 +209,7 @@ def killed(jobs, *programs):
     if len(holders) != 2:
         yield f"not one process for the network and one for the way out: {holders}"
     kill(record["supervisor"]["pid"])
-    still = gone(holders)
+    still = gone(holders, run)
     if still:
         yield f"processes {still} live on"
     ended(run)

@@ -74,7 +74,7 @@ pub(crate) struct RunArgs {
     /// Keep containers and their copies of the bundles after the end
     #[arg(long)]
     pub keep: bool,
-    /// Print what was chosen for this machine
+    /// Print what was chosen for this machine; of a job its order and what it takes
     #[arg(long, short)]
     pub verbose: bool,
 

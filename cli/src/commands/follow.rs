@@ -145,15 +145,23 @@ impl Follower {
 
     /// Says how a job ended, on standard error.
     pub(crate) fn end(&mut self, folder: &Folder, explanation: &str) {
+        self.say(&format!("{}: {explanation}", folder.id));
+    }
+
+    /// Says what a person should know of a job, on standard error.
+    pub(crate) fn note(&mut self, folder: &Folder, text: &str) {
+        let name = if self.several { format!("{} ", folder.id) } else { String::new() };
+        self.say(&format!("{name}note: {text}"));
+    }
+
+    fn say(&mut self, text: &str) {
         // What cannot be written to standard error nobody can be told.
-        let _ = self
-            .printer
-            .remark(&format!("{}: {}", folder.id, visible(explanation)))
-            .and_then(|()| self.printer.flush());
+        let _ = self.printer.remark(&visible(text)).and_then(|()| self.printer.flush());
     }
 }
 
 /// What went wrong with a job's files, in words.
+#[allow(clippy::needless_pass_by_value)] // as `map_err` gives it
 pub(super) fn unread(error: io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("cannot read the job's files: {error}"))
 }

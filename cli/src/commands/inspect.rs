@@ -71,7 +71,7 @@ pub(crate) fn cpus(millis: u64) -> String {
     match (millis / 1000, millis % 1000) {
         (1, 0) => "1 CPU".to_owned(),
         (whole, 0) => format!("{whole} CPUs"),
-        _ => format!("{millis}m CPUs"),
+        (whole, rest) => format!("{} CPUs", format!("{whole}.{rest:03}").trim_end_matches('0')),
     }
 }
 

@@ -125,6 +125,7 @@ fn make(
         options: Options {
             allow_unenforced: create.allow_unenforced,
             without_cgroup,
+            io_uncounted: true,
             preserve_fds: create.preserve_fds + listened_for(),
             keep_keyring: create.no_new_keyring,
             ..Options::default()

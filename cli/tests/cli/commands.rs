@@ -29,6 +29,8 @@ Commands:
   events       Show what a job goes through
   stats        Show what tasks use, once a second
   top          Watch what tasks use, on the whole terminal
+  report       Write a page about a job: its time line, what it used, how it ended, the last it
+               printed
   exec         Run a further program in a task
   stop         End jobs: ask every task, and kill what is left after the grace period
   kill         Send a signal to a job's tasks; `KILL` to all of them ends the job now

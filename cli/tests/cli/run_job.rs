@@ -98,7 +98,11 @@ fn each_ending_has_its_line_and_its_code() {
     let (_, late) = run("ends-late", "sleep 60", "timeout: 1s\ngrace_period: 1s\n");
     late.exits(124).says("timed out after 1s");
     let folder = Folder::with_job(&job("ends-absent", "[absent-program]").replace("    shell: sh\n", ""));
-    folder.jobc(&["run"]).exits(125).says("could not start");
+    folder.jobc(&["run"]).exits(1).says("exit 127").says("cannot execute `absent-program`");
+    let nothing = Folder::with_job(
+        &(job("ends-unbegun", "echo never") + "data: {in: {source: ./absent, mount: /in}}\n"),
+    );
+    nothing.jobc(&["run"]).exits(125).says("could not start").says("it is not there");
 }
 
 #[test]

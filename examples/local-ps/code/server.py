@@ -5,7 +5,9 @@ A message is a line of JSON. `null` asks for the weights; a list is a gradient, 
 
 import json
 import os
+import signal
 import socketserver
+import sys
 import threading
 
 RATE = 0.05
@@ -36,6 +38,8 @@ class Server(socketserver.ThreadingTCPServer):
     daemon_threads = True
 
 
+# The first process of a container has no default action for it: without this the server would be killed.
+signal.signal(signal.SIGTERM, lambda *_: sys.exit())
 port = int(os.environ["JOBC_PORT_WEIGHTS"])
 with Server(("", port), Worker) as server:
     print(f"part {PART} of {PARTS}: {len(weights)} of {FEATURES} weights on port {port}")

@@ -49,21 +49,22 @@ pub fn task(provided: &Provided, task: &TaskId, container: &Path) -> Result<Give
         Base::Shared(root) => root.clone().placed(container)?,
         Base::Bundle => Root::of(&bundle, None, container)?,
     };
+    let user = match (&role.user, &role.base) {
+        (None, Base::Bundle) => super::user_of(&bundle, &root)?,
+        (user, _) => user.clone(),
+    };
+    let ids = user.as_ref().map_or(role.ids(), |user| (user.uid, user.gid));
     let mut said = Vec::new();
-    let (secret_environment, mut mounts) = secrets(provided, task, &bundle, role.ids(), &mut said)?;
+    let (secret_environment, mut mounts) = secrets(provided, task, &bundle, ids, &mut said)?;
     if let Some(keys) = provided.keys.as_ref().filter(|_| bundle.annotation("dev.jobc.ssh").is_some()) {
         mounts.push(bind(keys, Path::new(KEYS)));
     }
-    let own = match (&role.user, &role.base) {
-        (None, Base::Bundle) => super::user_of(&bundle, &root)?,
-        _ => None,
-    };
     let mut process = bundle.config.spec.process().clone().unwrap_or_default();
     if let Some(image) = &role.image {
         let secret = |name: &str| bundle.annotation(&format!("dev.jobc.secret.env.{name}")).is_some();
         image.apply(&bundle, &mut process, secret);
     }
-    if let Some(user) = role.user.as_ref().or(own.as_ref()) {
+    if let Some(user) = &user {
         become_user(&mut process, user);
     }
     let dir = bundle.dir.clone();

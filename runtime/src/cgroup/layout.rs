@@ -6,9 +6,11 @@ use std::path::{Path, PathBuf};
 
 use rustix::buffer::spare_capacity;
 use rustix::fs::{Mode, OFlags, open};
+use rustix::io::Errno;
 
 use super::Controller;
 use crate::error::{Error, Result};
+use crate::kernel_file;
 
 /// The hierarchies of this machine, and where this process is in them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -58,10 +60,12 @@ impl Layout {
     ///
     /// No mounted control groups at all are no error: the layout is empty then.
     pub fn detect() -> Result<Self> {
-        let mut layout =
-            Self::parse(&read(Path::new("/proc/self/mountinfo"))?, &read(Path::new("/proc/self/cgroup"))?);
+        let mut layout = Self::parse(
+            &read(Path::new("/proc/self/mountinfo"))?,
+            &read_whole(Path::new("/proc/self/cgroup"))?,
+        );
         if let Some(unified) = &mut layout.unified {
-            let list = read(&unified.mount.join("cgroup.controllers"))?;
+            let list = read_whole(&unified.mount.join("cgroup.controllers"))?;
             unified.controllers = list.split_whitespace().filter_map(Controller::named).collect();
         }
         Ok(layout)
@@ -194,7 +198,16 @@ fn unescape(text: &str) -> PathBuf {
     PathBuf::from(<std::ffi::OsString as std::os::unix::ffi::OsStringExt>::from_vec(bytes))
 }
 
-/// Reads a file of the kernel's, in one call where it is short: it makes the whole text anew for each.
+/// Reads a file that the kernel shows as a whole, or as far as the text has room (seq_file.rst): with room left it is all.
+fn read_whole(path: &Path) -> Result<String> {
+    match kernel_file::read(path, &mut [0; 4096]) {
+        Ok(text) => Ok(String::from_utf8_lossy(text).into_owned()),
+        Err(Errno::FBIG) => read(path),
+        Err(errno) => Err(Error::machine(format!("read `{}`", path.display()), errno)),
+    }
+}
+
+/// Reads a file of the kernel's that it shows line by line, a page at most for each call.
 fn read(path: &Path) -> Result<String> {
     let failed = |errno| Error::machine(format!("read `{}`", path.display()), errno);
     let file = open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).map_err(failed)?;

@@ -47,9 +47,6 @@ pub enum Interface {
     V2,
 }
 
-/// What a group is made for even where nothing is limited: to count what a container uses.
-const COUNTED: [Controller; 3] = [Controller::Cpuacct, Controller::Memory, Controller::Io];
-
 impl Plan {
     /// Decides which groups a container gets.
     ///
@@ -78,7 +75,11 @@ impl Plan {
             let devices = rules.clone().filter(|_| hierarchy.controllers.contains(&Controller::Devices));
             let wanted = !inside.is_empty()
                 || devices.is_some()
-                || hierarchy.controllers.iter().any(|one| COUNTED.contains(one))
+                // What a container uses is counted even where nothing is limited.
+                || hierarchy.controllers.contains(&Controller::Memory)
+                || request.counts_io && hierarchy.controllers.contains(&Controller::Io)
+                // Every group of the unified tree counts time (cgroup-v2.rst, `cpu.stat`).
+                || layout.unified.is_none() && hierarchy.controllers.contains(&Controller::Cpuacct)
                 // Without the unified tree this is how all processes of a container are found and killed.
                 || layout.unified.is_none() && hierarchy.controllers.contains(&Controller::Freezer);
             if !wanted {

@@ -57,6 +57,7 @@ impl<'a> Wants<'a> {
             resources: self.resources,
             allow_unenforced: options.allow_unenforced,
             owner: self.owner,
+            counts_io: !options.io_uncounted,
             user_namespace: self.user_namespace,
         }
     }

@@ -99,6 +99,10 @@ impl HookInside {
             }
         }
         child.kernel.write_at(self.state(), &digits, self.pid_at)?;
+        if self.stage == "createContainer" {
+            // Not in a folder of the container, where mounts may have led this process.
+            child.go_to_machine_root()?;
+        }
         match child.kernel.run_hook(self)? {
             0 => Ok(()),
             code => {

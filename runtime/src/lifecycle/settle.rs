@@ -29,8 +29,12 @@ impl Lifecycle {
         self.restart_job();
         if matches!(self.phase, Phase::Running) {
             self.restart_roles();
-            self.look_at_needs(time);
             self.end_serving(time);
+        }
+        if matches!(self.phase, Phase::Running) {
+            self.look_at_needs(time);
+        }
+        if matches!(self.phase, Phase::Running) {
             self.look_at_end(time);
         }
         if matches!(self.phase, Phase::Running) && !self.clock.is_paused() {

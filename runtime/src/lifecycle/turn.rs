@@ -50,8 +50,8 @@ impl Lifecycle {
                 (true, false) => self.launching += 1,
                 (false, _) => {}
             }
+            self.changed.insert(task.role);
         }
-        self.changed.insert(task.role);
     }
 
     /// Notes that a task's latest attempt runs.

@@ -7,7 +7,7 @@ use linux_raw_sys::general::{MOUNT_ATTR_NODEV, MOUNT_ATTR_NOEXEC, MOUNT_ATTR_NOS
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
-use super::{Source, new};
+use super::{Source, at_once, new};
 use crate::operation::Child;
 use crate::rootfs::{Last, Place};
 use crate::syscall::{CWD, Kernel, MountAttributes};
@@ -42,6 +42,9 @@ impl MountCgroups {
         for (name, source) in &self.hierarchies {
             kernel.mkdir(folder, name, Mode::from_raw_mode(0o755))?;
             let mount = match source {
+                Source::New { parameters, .. } if at_once::hierarchy(child, folder, name, parameters)? => {
+                    continue;
+                }
                 Source::New { kind, parameters, .. } => new(kernel, kind, parameters, attributes)?,
                 Source::Bind { path, recursive } => {
                     let group =

@@ -184,7 +184,7 @@ impl Tool {
 fn show(bridge: &OwnedFd, place: &Path) -> Result<()> {
     let show = || {
         Linux.unshare(Namespace::Mount.flag())?;
-        crate::namespaces::set_propagation(&Linux, MS_PRIVATE.into())?;
+        Linux.set_propagation(MS_PRIVATE.into())?;
         let target = rustix::fs::open(place, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
         let from = format!("/proc/self/fd/{}", bridge.as_raw_fd());
         let mount = open_tree(CWD, from, OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC)?;

@@ -22,10 +22,16 @@ pub struct Child<'a, K> {
     pub proc: Option<Fd>,
     /// The file systems that were mounted at [`KEPT`].
     kept: [Option<Fd>; KEPT.len()],
+    /// A tmpfs at /dev that this process has mounted empty: nobody else changes what is in it.
+    pub own_dev: Option<Fd>,
     /// The first cover of a masked folder.
     pub empty_folder: Option<Fd>,
     /// The container's null device, seen to be one.
     pub null: Option<Fd>,
+    /// The working directory, where it is a folder that a step went to.
+    here: Option<Fd>,
+    /// Whether open_tree_attr(2) is not to be had here, as was seen once.
+    pub two_calls: bool,
     /// Whether the process is in a user namespace of its own, where it cannot make device nodes.
     pub in_user_namespace: bool,
     /// Opens gates and holds: what the parent and this process share.
@@ -40,8 +46,11 @@ impl<'a, K: Kernel> Child<'a, K> {
             root: CWD,
             proc: None,
             kept: [None; KEPT.len()],
+            own_dev: None,
             empty_folder: None,
             null: None,
+            here: None,
+            two_calls: false,
             in_user_namespace,
             report,
         }
@@ -76,13 +85,29 @@ impl<'a, K: Kernel> Child<'a, K> {
                 return (fd, rest);
             }
         }
-        (self.root, path)
+        let mounted = KEPT.iter().position(|at| *at == path).and_then(|index| self.kept[index]);
+        mounted.map_or((self.root, path), |fd| (fd, c"."))
+    }
+
+    /// Makes a folder the working directory; no step relies on the one it has, and the last one chooses the program's.
+    pub fn go_to(&mut self, folder: Fd) -> Result<(), Errno> {
+        if self.here != Some(folder) {
+            self.kernel.fchdir(folder)?;
+            self.here = Some(folder);
+        }
+        Ok(())
     }
 
     /// Keeps the descriptor of a file system that was mounted, if its place is one of [`KEPT`]; says whether it is.
     pub fn remember(&mut self, place: &CStr, mount: Fd) -> bool {
         let index = KEPT.iter().position(|kept| *kept == place);
         index.map(|index| self.kept[index] = Some(mount)).is_some()
+    }
+
+    /// Makes the machine's root the working directory, while it is still this process's root.
+    pub fn go_to_machine_root(&mut self) -> Result<(), Errno> {
+        self.here = None;
+        self.kernel.chdir(c"/")
     }
 
     /// The folder that a place stands in, made where it is missing, and the place's last name.

@@ -105,6 +105,23 @@ fn a_start_is_a_list_of_steps() {
 }
 
 #[test]
+fn an_older_kernel_makes_paths_read_only_by_two_calls() {
+    let steps = ["/proc/sys", "/proc/bus"].map(|path| Step {
+        operation: Operation::MakeReadOnly(Place::new(path.as_ref()).unwrap()),
+        place: None,
+    });
+    for refusal in [Errno::NOSYS, Errno::PERM] {
+        let kernel = Record::default().failing(1, refusal);
+        carry_out(&steps, &kernel).unwrap();
+        let calls: Vec<String> =
+            kernel.lines().iter().filter_map(|line| Some(line.split_once('(')?.0.to_owned())).collect();
+        let two = ["clone_tree", "mount_setattr", "attach", "close", "close"];
+        let expected = [&["open", "clone_tree_changed"][..], &two, &["open"], &two].concat();
+        assert_eq!(calls, expected, "asked for once");
+    }
+}
+
+#[test]
 fn a_terminal_is_opened_in_the_containers_own_devpts() {
     let (socket, _other) = std::os::unix::net::UnixStream::pair().unwrap();
     let change = json!({"process": {"terminal": true, "consoleSize": {"height": 24, "width": 80}}});

@@ -50,7 +50,7 @@ impl RoleRoot {
 pub(super) fn of(
     job: &Job<'_>,
     told: &mut dyn FnMut(Progress),
-    _stopped: &AtomicBool,
+    stopped: &AtomicBool,
 ) -> Result<IndexMap<String, RoleRoot>> {
     // Archives that were unpacked, and folders that were looked at: several roles may have the same.
     let mut seen: IndexMap<String, (PathBuf, Option<Image>)> = IndexMap::new();
@@ -62,7 +62,7 @@ pub(super) fn of(
             Some("host") => (Base::Shared(Root::of_machine(&bundle)?), None),
             Some(path) => {
                 if !seen.contains_key(path) {
-                    seen.insert(path.to_owned(), look(job, path, seen.len())?);
+                    seen.insert(path.to_owned(), look(job, path, seen.len(), stopped)?);
                 }
                 let (files, image) = seen[path].clone();
                 (Base::Shared(Root::layered(files, &bundle)?), image)
@@ -99,7 +99,7 @@ fn chosen<'a>(job: &Job<'a>, role: &str) -> Option<&'a str> {
 }
 
 /// The folder with the files of a named root, and what the image says that came with it.
-fn look(job: &Job<'_>, path: &str, number: usize) -> Result<(PathBuf, Option<Image>)> {
+fn look(job: &Job<'_>, path: &str, number: usize, stopped: &AtomicBool) -> Result<(PathBuf, Option<Image>)> {
     let given = job.submission.folder.join(path);
     let found = std::fs::canonicalize(&given).map_err(|error| {
         Error::new(Kind::Config, format!("cannot open the root `{}`: {}", given.display(), because(&error)))
@@ -115,7 +115,7 @@ fn look(job: &Job<'_>, path: &str, number: usize) -> Result<(PathBuf, Option<Ima
             let parent = root.parent().unwrap_or(&root);
             std::fs::create_dir_all(parent)
                 .map_err(|error| crate::job::folder::machine("make the folder", parent, &error))?;
-            archive::unpack(&found, &root)?;
+            archive::unpack_unless(stopped, &found, &root)?;
         }
         return Ok((root, None));
     }

@@ -328,19 +328,19 @@ fn an_archive_is_unpacked_and_cannot_reach_outside() {
     assert!(said.contains("a path with `..`"), "{said}");
 }
 
+/// Runs git in a folder, as somebody.
+fn git(folder: &Path, arguments: &[&str]) -> String {
+    let mut command = std::process::Command::new("git");
+    command.args(["-c", "user.name=t", "-c", "user.email=t@localhost"]).args(arguments).current_dir(folder);
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
 #[test]
 fn a_repository_is_fetched_at_a_branch_a_tag_or_a_commit() {
     let origin = tempfile::tempdir().unwrap();
-    let git = |arguments: &[&str]| {
-        let mut command = std::process::Command::new("git");
-        command
-            .args(["-c", "user.name=t", "-c", "user.email=t@localhost"])
-            .args(arguments)
-            .current_dir(origin.path());
-        let output = command.output().unwrap();
-        assert!(output.status.success(), "{output:?}");
-        String::from_utf8(output.stdout).unwrap().trim().to_owned()
-    };
+    let git = |arguments: &[&str]| git(origin.path(), arguments);
     git(&["init", "-q", "-b", "trunk", "."]);
     let commit = |text: &str| {
         std::fs::write(origin.path().join("file"), text).unwrap();
@@ -437,4 +437,69 @@ fn keys_for_ssh_are_made_once_and_go_with_the_job() {
     assert!(!keys.exists());
     release(&case.folder).unwrap();
     assert!(Path::new(&case.folder.state).is_dir());
+}
+
+#[test]
+fn stopping_ends_an_unpacking_too() {
+    let mut case = case(&json!({}), &json!({}), &json!({}));
+    let mut builder =
+        tar::Builder::new(std::fs::File::create(case.submission.folder.join("root.tar")).unwrap());
+    let mut header = tar::Header::new_gnu();
+    header.set_size(3);
+    header.set_mode(0o644);
+    header.set_uid(0);
+    header.set_gid(0);
+    header.set_mtime(0);
+    header.set_cksum();
+    builder.append_data(&mut header, "file", &b"abc"[..]).unwrap();
+    builder.finish().unwrap();
+    case.submission.roots.insert("*".to_owned(), "root.tar".to_owned());
+    let job =
+        Job { folder: &case.folder, plan: &case.plan, submission: &case.submission, secrets: &case.secrets };
+    let error = provide(&job, &mut |_| {}, &AtomicBool::new(true)).unwrap_err();
+    assert!(error.to_string().ends_with("it was given up"), "{error}");
+    assert!(!large(&case.folder).join("roots/0").exists());
+    provide(&job, &mut |_| {}, &AtomicBool::new(false)).unwrap();
+    assert_eq!(std::fs::read(large(&case.folder).join("roots/0/file")).unwrap(), b"abc");
+}
+
+#[test]
+fn a_secret_opens_a_repository() {
+    let origin = tempfile::tempdir().unwrap();
+    let git = |arguments: &[&str]| git(origin.path(), arguments);
+    git(&["init", "-q", "-b", "trunk", "."]);
+    std::fs::write(origin.path().join("file"), "private").unwrap();
+    git(&["add", "."]);
+    git(&["commit", "-q", "-m", "one"]);
+    let commit = git(&["rev-parse", "HEAD"]);
+    // Plain files are a repository too, which knows no part of a history.
+    git(&["update-server-info"]);
+    let files = origin.path().join(".git");
+    let server = Server::start(move |request| {
+        // `x-access-token:s3cr3t`
+        if !request.head.contains("Authorization: Basic eC1hY2Nlc3MtdG9rZW46czNjcjN0") {
+            return Answer::Locked;
+        }
+        std::fs::read(files.join(request.path().trim_start_matches("/r.git/")))
+            .map_or(Answer::Status(404), Answer::File)
+    });
+    let source = json!({"kind": "git", "url": server.url("/r.git"), "ref": commit});
+    let said =
+        fetched(&source).refused().replace(&server.url(""), "http://SERVER").replace(&commit, "COMMIT");
+    assert_snapshot!(said, @r"
+    `data.d.source`: cannot fetch `COMMIT` of `http://SERVER/r.git`: could not read Username for 'http://SERVER': terminal prompts disabled
+    a private repository needs a `secret` with a token, and the token a right to read it
+    ");
+    let mut case = fetched(&source);
+    case.plan.volumes["d"].secret = Some("token".to_owned());
+    std::fs::write(case.submission.folder.join("token"), "s3cr3t").unwrap();
+    case.plan.secrets.insert("token".to_owned(), jobc_schema::plan::SecretPlan::File("token".to_owned()));
+    case.secrets = Secrets::read(&case.plan, &case.submission.folder).unwrap();
+    case.provide().unwrap();
+    assert_eq!(std::fs::read_to_string(case.volume("d").join("file")).unwrap(), "private");
+    // Nothing that git keeps has it.
+    for name in ["config", "FETCH_HEAD"] {
+        let text = std::fs::read_to_string(case.volume("d").join(".git").join(name)).unwrap();
+        assert!(!text.contains("s3cr3t"), "{text}");
+    }
 }

@@ -68,7 +68,7 @@ fn bring(source: &VolumeSource, fetch: &mut Fetch<'_>, place: &Path) -> Result<(
         VolumeSource::Https { url, unpack: true } => {
             let packed = beside(place, "packed");
             http::fetch(url, fetch, &packed)
-                .and_then(|()| archive::unpack_as_own(&packed, &part))
+                .and_then(|()| archive::unpack_data_unless(fetch.stopped, &packed, &part))
                 .and_then(|()| clear(&packed))
         }
         other => Err(unsupported(other, fetch.name)),

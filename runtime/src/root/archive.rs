@@ -10,6 +10,7 @@ use std::ffi::CString;
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read, Seek as _};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use flate2::bufread::MultiGzDecoder;
 use tar::{Archive, Entry, EntryType};
@@ -31,18 +32,23 @@ const LARGEST_FILE: u64 = 2 << 40;
 /// by anybody else, it all belongs to them, and set-user-id bits and devices below /dev, which every container gets anew, are
 /// left out. On an error nothing is left. What a killed run left behind is removed.
 pub fn unpack(archive: &Path, root: &Path) -> Result<()> {
-    unpack_as(archive, root, rustix::process::geteuid().is_root())
+    unpack_unless(&AtomicBool::new(false), archive, root)
+}
+
+/// The same, which ends with an error soon after `stopped` has become true.
+pub fn unpack_unless(stopped: &AtomicBool, archive: &Path, root: &Path) -> Result<()> {
+    unpack_as(archive, root, rustix::process::geteuid().is_root(), stopped)
 }
 
 /// The same for an archive that is data: as if a normal user had started it, so nothing belongs to anybody else.
-pub fn unpack_as_own(archive: &Path, folder: &Path) -> Result<()> {
-    unpack_as(archive, folder, false)
+pub fn unpack_data_unless(stopped: &AtomicBool, archive: &Path, folder: &Path) -> Result<()> {
+    unpack_as(archive, folder, false, stopped)
 }
 
-fn unpack_as(archive: &Path, root: &Path, as_root: bool) -> Result<()> {
+fn unpack_as(archive: &Path, root: &Path, as_root: bool, stopped: &AtomicBool) -> Result<()> {
     let begun = root.with_extension("part");
     remove(&begun)?;
-    let result = make(archive, &begun, as_root).and_then(|()| {
+    let result = make(archive, &begun, as_root, stopped).and_then(|()| {
         fs::rename(&begun, root).map_err(|error| {
             Error::new(Kind::Machine, format!("cannot name `{}`: {}", root.display(), because(&error)))
         })
@@ -54,7 +60,7 @@ fn unpack_as(archive: &Path, root: &Path, as_root: bool) -> Result<()> {
     result
 }
 
-fn make(archive: &Path, root: &Path, as_root: bool) -> Result<()> {
+fn make(archive: &Path, root: &Path, as_root: bool, stopped: &AtomicBool) -> Result<()> {
     let shown = archive.display();
     let failed = |error: io::Error| match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
@@ -71,7 +77,7 @@ fn make(archive: &Path, root: &Path, as_root: bool) -> Result<()> {
     (&mut file).take(512).read_to_end(&mut magic).map_err(failed)?;
     file.rewind().map_err(failed)?;
     match magic[..] {
-        [0x1f, 0x8b, ..] => read(MultiGzDecoder::new(BufReader::with_capacity(1 << 16, file)), tree),
+        [0x1f, 0x8b, ..] => read(MultiGzDecoder::new(BufReader::with_capacity(1 << 16, file)), tree, stopped),
         [0x28, 0xb5, 0x2f, 0xfd, ..] => return Err(compressed(archive, "zstd", "unzstd")),
         [0xfd, b'7', b'z', b'X', b'Z', ..] => return Err(compressed(archive, "xz", "unxz")),
         [b'B', b'Z', b'h', ..] => return Err(compressed(archive, "bzip2", "bunzip2")),
@@ -80,7 +86,7 @@ fn make(archive: &Path, root: &Path, as_root: bool) -> Result<()> {
                 format!("`{shown}` is a zip archive; tar is read here, as it is or compressed by gzip");
             return Err(Error::new(Kind::Unsupported, message).help("make a tar archive of what is in it"));
         }
-        _ => read(BufReader::with_capacity(1 << 16, file), tree),
+        _ => read(BufReader::with_capacity(1 << 16, file), tree, stopped),
     }
     .map_err(failed)
 }
@@ -94,17 +100,22 @@ fn compressed(archive: &Path, by: &str, program: &str) -> Error {
 }
 
 /// What is known of an archive's bytes: how many may still be read, and how many zeros the last ones were.
-struct Watch {
+struct Watch<'a> {
     allowed: Cell<u64>,
     zeros: Cell<u64>,
+    /// Set to true where nobody wants it any more.
+    stopped: &'a AtomicBool,
 }
 
 /// The bytes of the archive, watched.
-struct Watched<'a, R>(R, &'a Watch);
+struct Watched<'a, R>(R, &'a Watch<'a>);
 
 impl<R: Read> Read for Watched<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let Self(inner, Watch { allowed, zeros }) = self;
+        let Self(inner, Watch { allowed, zeros, stopped }) = self;
+        if stopped.load(Ordering::Relaxed) {
+            return Err(io::Error::other("it was given up"));
+        }
         if allowed.get() == 0 {
             return Err(invalid("the names and attributes of an entry take more than 1 MiB"));
         }
@@ -117,8 +128,8 @@ impl<R: Read> Read for Watched<'_, R> {
     }
 }
 
-fn read(source: impl Read, mut tree: Tree) -> io::Result<()> {
-    let watch = Watch { allowed: Cell::new(LARGEST_HEADER), zeros: Cell::new(0) };
+fn read(source: impl Read, mut tree: Tree, stopped: &AtomicBool) -> io::Result<()> {
+    let watch = Watch { allowed: Cell::new(LARGEST_HEADER), zeros: Cell::new(0), stopped };
     let mut archive = Archive::new(Watched(source, &watch));
     for entry in archive.entries()? {
         let mut entry = entry.map_err(|error| damaged(&error))?;

@@ -141,7 +141,8 @@ fn make(path: &Path) -> Result<()> {
     }
 }
 
-fn refuse_foreign(path: &Path) -> Result<()> {
+/// Refuses a folder that is not this user's alone; a link is none.
+pub(super) fn refuse_foreign(path: &Path) -> Result<()> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let status = rustix::fs::open(path, flags, Mode::empty())
         .and_then(rustix::fs::fstat)

@@ -130,3 +130,27 @@ fn a_place_on_a_disk_is_refused() {
     let place = Place::of(&folder(dir.path())).unwrap();
     assert!(place.path().starts_with("/dev/shm"), "{place:?}");
 }
+
+#[test]
+fn a_folder_that_another_could_look_into_holds_no_secrets() {
+    let dir = tempfile::tempdir().unwrap();
+    let own = dir.path().join("own");
+    std::fs::create_dir(&own).unwrap();
+    let refused = |path: &Path| {
+        let error = super::place::refuse_foreign(path).unwrap_err().to_string();
+        error.replace(dir.path().to_str().unwrap(), "DIR")
+    };
+    let bits = |mode| std::fs::set_permissions(&own, std::fs::Permissions::from_mode(mode)).unwrap();
+    bits(0o700);
+    super::place::refuse_foreign(&own).unwrap();
+    bits(0o711);
+    assert_eq!(refused(&own), "the folder for secrets `DIR/own` is open to other users");
+    bits(0o700);
+    let link = dir.path().join("link");
+    std::os::unix::fs::symlink(&own, &link).unwrap();
+    assert_eq!(refused(&link), "cannot open the folder `DIR/link`: not a directory (ENOTDIR)");
+    if rustix::process::geteuid().is_root() {
+        std::os::unix::fs::chown(&own, Some(1234), None).unwrap();
+        assert_eq!(refused(&own), "the folder for secrets `DIR/own` belongs to user 1234");
+    }
+}

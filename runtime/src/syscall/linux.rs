@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags};
 
 use super::raw::syscall;
-use super::{CapabilityBits, Fd, Kernel, MountAttributes, Prctl, Status, of_fd};
+use super::{CWD, CapabilityBits, Fd, Kernel, MountAttributes, NewMount, Prctl, Status, of_fd};
 use crate::hooks::inside::HookInside;
 use crate::process;
 
@@ -50,6 +50,15 @@ fn address<T: ?Sized>(value: &T) -> usize {
 /// does at some levels of optimisation.
 fn address_mut<T: ?Sized>(value: &mut T) -> usize {
     std::ptr::from_mut(value).cast::<u8>() as usize
+}
+
+fn raw_attributes(attributes: MountAttributes) -> general::mount_attr {
+    general::mount_attr {
+        attr_set: attributes.set,
+        attr_clr: attributes.clear,
+        propagation: attributes.propagation,
+        userns_fd: 0,
+    }
 }
 
 impl Kernel for Linux {
@@ -168,6 +177,22 @@ impl Kernel for Linux {
         rustix::mount::open_tree(lend(directory), path, flags).map(keep)
     }
 
+    fn clone_tree_changed(&self, directory: Fd, attributes: MountAttributes) -> Result<Fd, Errno> {
+        let flags = general::OPEN_TREE_CLONE
+            | general::OPEN_TREE_CLOEXEC
+            | general::AT_EMPTY_PATH
+            | general::AT_RECURSIVE;
+        let attributes = raw_attributes(attributes);
+        let size = size_of::<general::mount_attr>();
+        let arguments = [of_fd(directory), address(c""), flags as usize, address(&attributes), size, 0];
+        Fd::try_from(call(general::__NR_open_tree_attr, arguments)?).map_err(|_| Errno::BADF)
+    }
+
+    fn mount_here(&self, new: &NewMount<'_>) -> Result<(), Errno> {
+        let (source, name, kind) = (address(new.source), address(new.name), address(new.kind));
+        call(general::__NR_mount, [source, name, kind, new.flags as usize, address(new.data), 0]).map(drop)
+    }
+
     fn attach(&self, mount: Fd, target: Fd) -> Result<(), Errno> {
         let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
         rustix::mount::move_mount(lend(mount), c"", lend(target), c"", flags)
@@ -179,16 +204,18 @@ impl Kernel for Linux {
     }
 
     fn mount_setattr(&self, mount: Fd, recursive: bool, attributes: MountAttributes) -> Result<(), Errno> {
-        let attributes = general::mount_attr {
-            attr_set: attributes.set,
-            attr_clr: attributes.clear,
-            propagation: attributes.propagation,
-            userns_fd: 0,
-        };
+        let attributes = raw_attributes(attributes);
         let flags = general::AT_EMPTY_PATH | if recursive { general::AT_RECURSIVE } else { 0 };
         let size = size_of::<general::mount_attr>();
-        let arguments =
-            [of_fd(mount), address(c"".to_bytes_with_nul()), flags as usize, address(&attributes), size, 0];
+        let arguments = [of_fd(mount), address(c""), flags as usize, address(&attributes), size, 0];
+        call(general::__NR_mount_setattr, arguments).map(drop)
+    }
+
+    fn set_propagation(&self, propagation: u64) -> Result<(), Errno> {
+        let attributes = raw_attributes(MountAttributes { propagation, ..MountAttributes::default() });
+        let flags = general::AT_RECURSIVE as usize;
+        let size = size_of::<general::mount_attr>();
+        let arguments = [of_fd(CWD), address(c"/"), flags, address(&attributes), size, 0];
         call(general::__NR_mount_setattr, arguments).map(drop)
     }
 

@@ -8,7 +8,7 @@ use linux_raw_sys::ptrace::sock_filter;
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
-use super::{CapabilityBits, Fd, Kernel, MountAttributes, Prctl, Status};
+use super::{CapabilityBits, Fd, Kernel, MountAttributes, NewMount, Prctl, Status};
 use crate::hooks::inside::HookInside;
 
 /// A kernel without a machine: calls are lines of text, descriptors are numbers from 100 on.
@@ -150,6 +150,11 @@ impl Kernel for Record {
         Ok(self.answer("tree"))
     }
 
+    fn clone_tree_changed(&self, directory: Fd, attributes: MountAttributes) -> Result<Fd, Errno> {
+        self.call("clone_tree_changed", &[&directory, &attributes])?;
+        Ok(self.answer("tree"))
+    }
+
     fn pty_peer(&self, ptmx: Fd) -> Result<Fd, Errno> {
         self.call("pty_peer", &[&ptmx])?;
         Ok(self.answer("peer"))
@@ -184,6 +189,8 @@ impl Kernel for Record {
         fn copy_file(from: Fd, to: Fd) -> () { () }
         fn fsconfig(fs: Fd, key: &CStr, value: Option<&CStr>) -> () { () }
         fn attach(mount: Fd, target: Fd) -> () { () }
+        fn mount_here(new: &NewMount<'_>) -> () { () }
+        fn set_propagation(propagation: u64) -> () { () }
         fn attach_in(mount: Fd, folder: Fd, name: &CStr) -> () { () }
         fn mount_setattr(mount: Fd, recursive: bool, attributes: MountAttributes) -> () { () }
         fn pivot_root() -> () { () }

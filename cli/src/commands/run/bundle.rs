@@ -62,7 +62,11 @@ pub(super) fn run(args: &RunArgs, folder: &Path) -> Result<u8> {
         return other.run(&folder, &id, &signals);
     }
     let request = Request {
-        options: Options { allow_unenforced: args.allow_unenforced, ..Options::default() },
+        options: Options {
+            allow_unenforced: args.allow_unenforced,
+            io_uncounted: true,
+            ..Options::default()
+        },
         root: Some(allocation.root.clone()),
         ..Request::default()
     };

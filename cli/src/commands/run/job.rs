@@ -81,6 +81,11 @@ fn carry_out(args: &RunArgs, built: &Built, jobs: &Jobs, format: FormatArg) -> R
         None => (None, None),
     };
     let mut running = submitted.start(theirs)?;
+    if args.verbose {
+        for (job, Running { folder, .. }) in built.jobs.iter().zip(&running) {
+            crate::terminal::eprint(&dry_run::described(&job.plan, folder)?);
+        }
+    }
     if args.detach {
         let ids: String = running.iter().map(|job| format!("{}\n", job.folder.id)).collect();
         crate::terminal::print(&ids);

@@ -68,8 +68,14 @@ fn check(lines: &str, own: &str, path: Option<&str>, resources: &Value) -> Optio
 
 fn told(layout: &Layout, path: Option<&str>, resources: &Value) -> String {
     let resources = serde_json::from_value(resources.clone()).expect("resources");
-    let request =
-        Request { id: "demo", path, resources: Some(&resources), user_namespace: true, ..Request::default() };
+    let request = Request {
+        id: "demo",
+        path,
+        resources: Some(&resources),
+        counts_io: true,
+        user_namespace: true,
+        ..Request::default()
+    };
     match Plan::of(layout, &request) {
         Ok(plan) => plan.describe().join("\n"),
         Err(error) => format!("{error}\n    {}", error.help.clone().unwrap_or_default()),
@@ -265,6 +271,10 @@ fn version_1_gets_a_group_where_something_is_limited_or_counted() {
     layout.unified = Some(Unified { mount, controllers: vec![], own: Some("".into()) });
     let told = shown(&layout);
     assert!(!told.contains("/cg/freezer"), "{told}");
+    // And where its time is counted, but for disks and memory.
+    let told_of_nothing = self::told(&layout, None, &json!({}));
+    assert!(!told_of_nothing.contains("cpuacct"), "{told_of_nothing}");
+    assert!(told_of_nothing.contains("/memory/") && told_of_nothing.contains("/blkio/"), "{told_of_nothing}");
     assert!(told.ends_with("make the control group `/cg/unified/jobc/demo`"), "{told}");
     assert_eq!(layout.version(Controller::Cpu), Some(Version::V1));
 }

@@ -120,3 +120,31 @@ fn the_first_reason_is_the_jobs() {
          103 ended main-1 0"
     ));
 }
+
+#[test]
+fn what_had_failed_or_served_before_the_job_was_ended_stays_so() {
+    insta::assert_snapshot!(check(
+        &json!({"members": ["mpi"], "roles": {
+            "late": {"timeout_seconds": 10, "completion": {}},
+            "other": {},
+            "mpi": {"instances": 2, "launch": "first"},
+        }}),
+        "0 prepared
+         0 created *
+         0 started *
+         5 ended mpi-0 0
+         10 stop 20
+         11 ended mpi-1 -15
+         12 ended late-0 -15
+         13 ended other-0 0"
+    ));
+    insta::assert_snapshot!(check(
+        &json!({"roles": {"late": {"timeout_seconds": 10, "retry": {"max": 1}}, "other": {"instances": 2}}}),
+        "0 prepared
+         0 created *
+         0 started *
+         11 ended other-1 1
+         12 ended late-0 -15
+         13 ended other-0 0"
+    ));
+}

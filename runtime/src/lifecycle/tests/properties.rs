@@ -200,6 +200,9 @@ impl Machine {
             assert_eq!(counts.never_started, count(&|task| state(task).is_final() && !course(task).started));
             assert_eq!(counts.never_ready, count(&|task| state(task).is_final() && !course(task).ready));
         }
+        if matches!(self.job.phase, Phase::Running) {
+            assert!(self.job.changed.is_empty(), "nobody has looked at {:?}", self.job.changed);
+        }
         let tasks = self.job.tasks();
         assert_eq!(self.job.ended, tasks.iter().filter(|task| task.state.is_final()).count());
         assert_eq!(self.job.alive, self.seen.iter().filter(|seen| **seen != Seen::Nothing).count());

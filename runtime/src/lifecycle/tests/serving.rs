@@ -67,3 +67,29 @@ fn those_that_serve_are_there_again_when_the_job_is_tried_again() {
          5 ended worker-1 0"
     ));
 }
+
+#[test]
+fn those_that_would_have_served_too_late_are_not_begun() {
+    insta::assert_snapshot!(check(
+        &json!({"members": ["launcher", "worker"], "roles": {
+            "launcher": {},
+            "worker": {"launch": "none", "needs": {"launcher": "succeeded"}},
+            "eval": {"needs": {"worker": "succeeded"}},
+        }}),
+        "0 prepared
+         0 created launcher-0
+         0 started launcher-0
+         1 ended launcher-0 0"
+    ));
+    insta::assert_snapshot!(check(
+        &json!({"members": ["launcher", "worker"], "roles": {
+            "launcher": {},
+            "worker": {"launch": "none", "needs": {"launcher": "succeeded"}},
+            "eval": {"needs": {"worker": "started"}},
+        }}),
+        "0 prepared
+         0 created launcher-0
+         0 started launcher-0
+         1 ended launcher-0 0"
+    ));
+}

@@ -22,6 +22,8 @@ pub(super) enum Answer {
     Broken { content: Vec<u8>, after: usize },
     /// Refuses.
     Status(u32),
+    /// Asks for a log-in.
+    Locked,
     /// Sends elsewhere.
     Redirect(String),
     /// Says nothing.
@@ -107,6 +109,7 @@ fn give(mut stream: TcpStream, request: &Request, answer: Answer) -> std::io::Re
         Answer::Whole(content) => say("200 OK", "", content.len(), &content),
         Answer::Broken { content, after } => say("200 OK", "", content.len(), &content[..after]),
         Answer::Status(status) => say(&format!("{status} No"), "", 0, b""),
+        Answer::Locked => say("401 Who", "WWW-Authenticate: Basic realm=\"x\"\r\n", 0, b""),
         Answer::Redirect(to) => say("302 Found", &format!("Location: {to}\r\n"), 0, b""),
         Answer::Hangs => Ok(()),
     }

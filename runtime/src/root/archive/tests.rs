@@ -387,7 +387,7 @@ fn bits_and_owners_are_root_s_to_keep() {
     let file = place.0.path().join("rootfs.tar");
     fs::write(&file, &archive).expect("an archive");
 
-    make(&file, &place.root(), false).expect("unpacked as a user");
+    make(&file, &place.root(), false, &AtomicBool::new(false)).expect("unpacked as a user");
     let told = tree(&place.root());
     assert!(told.contains("special = \"x\" 0755"), "{told}");
     assert!(told.contains("closed/ 0500") && told.contains("closed/file"), "{told}");
@@ -400,7 +400,7 @@ fn bits_and_owners_are_root_s_to_keep() {
         eprintln!("skipped: owners and devices, which only root can give");
         return;
     }
-    make(&file, &place.root(), true).expect("unpacked as root");
+    make(&file, &place.root(), true, &AtomicBool::new(false)).expect("unpacked as root");
     let told = tree(&place.root());
     assert!(told.contains("special = \"x\" 6755"), "{told}");
     assert!(told.contains("dev/null device (1, 3) 0644"), "{told}");
@@ -419,7 +419,7 @@ fn devices_elsewhere_need_root() {
     let place = Place::new();
     let file = place.0.path().join("rootfs.tar");
     fs::write(&file, &archive).expect("an archive");
-    let error = make(&file, &place.root(), false).expect_err("not as a user");
+    let error = make(&file, &place.root(), false, &AtomicBool::new(false)).expect_err("not as a user");
     assert!(error.message.ends_with("`disk`: only root can make a device"), "{error}");
 }
 

@@ -1,7 +1,7 @@
 //! Staying with running jobs in the foreground: what they write is shown, and signals are passed on.
 
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use jobc_runtime::error::{Error, Result};
 use jobc_runtime::job::Folder;
@@ -19,8 +19,8 @@ use crate::commands::jobs::Jobs;
 use crate::table::visible;
 use crate::terminal;
 
-/// As long as it takes: signals and ends wake us.
-const LONG: Duration = Duration::from_hours(1);
+/// How often to look for what a person should know; signals, lines and ends wake us by themselves.
+const LOOK: Duration = Duration::from_millis(500);
 
 /// A job with its supervisor, which is a child of ours.
 pub(super) struct Running {
@@ -29,6 +29,8 @@ pub(super) struct Running {
     started: Started,
     pidfd: OwnedFd,
     over: bool,
+    /// When the record was last looked at, and how many of its notes were told.
+    told: (Option<SystemTime>, usize),
 }
 
 impl Running {
@@ -37,12 +39,26 @@ impl Running {
         let pid = i32::try_from(started.child.id()).ok().and_then(Pid::from_raw);
         let pidfd = pid.map_or(Err(Errno::SRCH), |pid| rustix::process::pidfd_open(pid, PidfdFlags::empty()));
         let pidfd = pidfd.map_err(|errno| Error::machine("watch the job's supervisor", errno))?;
-        Ok(Self { folder, started, pidfd, over: false })
+        Ok(Self { folder, started, pidfd, over: false, told: (None, 0) })
     }
 
     /// Readable once the supervisor has ended.
     pub(super) fn pidfd(&self) -> BorrowedFd<'_> {
         self.pidfd.as_fd()
+    }
+
+    /// Tells what a person should know of the job and was not told yet: limits that nothing enforces, published ports.
+    fn tell_notes(&mut self, follower: &mut Follower) {
+        let changed = std::fs::metadata(self.folder.record_file()).and_then(|data| data.modified()).ok();
+        if changed == self.told.0 {
+            return;
+        }
+        let record = Record::read(&self.folder).ok().flatten();
+        let notes = record.map(|record| record.notes).unwrap_or_default();
+        for note in notes.iter().skip(self.told.1) {
+            follower.note(&self.folder, note);
+        }
+        self.told = (changed, notes.len());
     }
 
     /// Takes note of the supervisor's end; returns what became of the job.
@@ -68,10 +84,15 @@ pub(super) fn attend(
             let running = jobs.iter().filter(|job| !job.over).map(Running::pidfd);
             let others: Vec<BorrowedFd<'_>> = std::iter::once(signals.as_fd()).chain(running).collect();
             match &mut shown {
-                Some(follower) => or_end(follower.wait(&others, LONG)),
+                Some(follower) => or_end(follower.wait(&others, LOOK)),
                 None => sleep(&others)?,
             }
         };
+        if let Some(follower) = &mut shown {
+            for job in jobs.iter_mut() {
+                job.tell_notes(follower);
+            }
+        }
         if ready[0] {
             while let Some(signal) = signals.next() {
                 asked.pass_on(signal, jobs);
@@ -83,6 +104,7 @@ pub(super) fn attend(
             let Some(end) = record.as_ref().and_then(|record| record.end.as_ref()) else { continue };
             match &mut shown {
                 Some(follower) => {
+                    job.tell_notes(follower);
                     or_end(follower.finish());
                     follower.end(&job.folder, &end.explanation);
                 }

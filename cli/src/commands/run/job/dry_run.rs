@@ -67,8 +67,8 @@ impl Drop for Scratch {
     }
 }
 
-/// The job as a whole.
-fn described(plan: &JobPlan, folder: &Folder) -> Result<String> {
+/// The job as a whole: what it takes, and in which order.
+pub(super) fn described(plan: &JobPlan, folder: &Folder) -> Result<String> {
     let capacity = Capacity::of_machine(&folder.state)?;
     let network = match plan.network {
         Network::Auto | Network::Host => "the machine's",
