@@ -1,4 +1,4 @@
-// Bundles the extension into dist/: its own code, the server for fields, schemas, and the licences of what is bundled.
+// Bundles the extension into dist/: its own code, the servers for fields, schemas, and the licences of what is bundled.
 // `--tests` bundles the tests instead.
 
 import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -55,7 +55,8 @@ async function bundleTests() {
 async function bundleExtension() {
     const results = await Promise.all([
         build({ ...common, entryPoints: ["src/extension.ts"], outfile: join(dist, "extension.js"), external: ["vscode"], minify: true }),
-        build({ ...common, entryPoints: ["src/fieldServer.ts"], outfile: join(dist, "field-server.js"), plugins: [withoutPrettier], minify: true }),
+        build({ ...common, entryPoints: ["src/yamlFieldServer.ts"], outfile: join(dist, "yaml-field-server.js"), plugins: [withoutPrettier], minify: true }),
+        build({ ...common, entryPoints: ["src/jsonFieldServer.ts"], outfile: join(dist, "json-field-server.js"), minify: true }),
     ]);
     for (const name of ["job.v1", "targets.v1", "plan.v1"]) {
         cpSync(join("..", "..", "schemas", `${name}.schema.json`), join(dist, "schemas", `${name}.schema.json`));

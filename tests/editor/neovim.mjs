@@ -46,7 +46,9 @@ for _, answer in pairs(actions or {}) do
   end
 end
 vim.cmd("write")
-vim.wait(20000, function() return #vim.diagnostic.get(0) ~= #out.findings end, 50)
+vim.wait(20000, function()
+  return #vim.tbl_filter(function(d) return d.code == "J0101" end, vim.diagnostic.get(0)) == 0
+end, 50)
 out.left = vim.tbl_map(function(d) return d.code end, vim.diagnostic.get(0))
 vim.cmd("edit pod.yaml")
 out.manifest = #vim.lsp.buf_get_clients(0)

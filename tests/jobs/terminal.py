@@ -213,7 +213,7 @@ def lending(jobs, screen):
     screen.until("heard something")
     screen.until(r"jobc: judged-talk\.\d+: failed.*exit 5")
     screen.type("echo code $?")
-    screen.until(r"(?m)^code 1$")
+    screen.until(r"(?m)^(\$ )?code 1$")
     yield from cooked(screen)
 
 

@@ -161,6 +161,7 @@ impl Follower {
 }
 
 /// What went wrong with a job's files, in words.
+#[allow(clippy::needless_pass_by_value)] // as `map_err` gives it
 pub(super) fn unread(error: io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("cannot read the job's files: {error}"))
 }

@@ -1,11 +1,13 @@
 //! `jobc rm` and `jobc gc`: removing what is kept of ended jobs.
 
+use std::fs::DirEntry;
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use jobc_runtime::error::{Error, Kind};
 use jobc_runtime::job::record::Record;
-use jobc_runtime::job::{Folder, Time};
+use jobc_runtime::job::{Folder, Places, Time};
 use serde_json::json;
 
 use super::jobs::{Jobs, Result, ago, done, rounded};
@@ -55,6 +57,9 @@ pub(crate) fn gc(args: &GcArgs) -> Result<ExitCode> {
         let bytes = size(&folder.record) + size(&folder.state);
         going.push(Going { folder, why, bytes });
     }
+    if !args.dry_run {
+        remove_turns(jobs.places());
+    }
     for job in &going {
         if !args.dry_run {
             job.folder.remove()?;
@@ -76,6 +81,28 @@ pub(crate) fn gc(args: &GcArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Removes the folders in which jobs of a matrix agreed on their turns, where none of them is there any more.
+///
+/// They hold nothing but empty files; one that cannot be removed now does no harm.
+fn remove_turns(places: &Places) {
+    let folders = std::fs::read_dir(places.state.with_file_name("turns")).into_iter().flatten().flatten();
+    for folder in folders.map(|entry| entry.path()) {
+        let age = std::fs::metadata(&folder).and_then(|data| data.modified()).map(|time| time.elapsed());
+        let old = age.is_ok_and(|age| age.is_ok_and(|age| age > BEGINNING));
+        let files = std::fs::read_dir(&folder).into_iter().flatten().flatten();
+        let is_free = |file: &DirEntry| {
+            let file = std::fs::OpenOptions::new().write(true).open(file.path());
+            file.is_ok_and(|file| file.try_lock().is_ok())
+        };
+        if old && files.into_iter().all(|file| is_free(&file)) {
+            let _ = std::fs::remove_dir_all(&folder);
+        }
+    }
+}
+
+/// How long the jobs of a matrix may take until they hold their files.
+const BEGINNING: Duration = Duration::from_mins(1);
+
 /// Why a job's files may go: nothing runs, and it ended long ago or was never really there.
 fn why_it_goes(folder: &Folder, limit: Time, now: Time) -> Option<String> {
     if folder.is_supervised() {
@@ -95,7 +122,7 @@ fn why_it_goes(folder: &Folder, limit: Time, now: Time) -> Option<String> {
 /// Bytes of files below a folder, as far as they can be seen.
 fn size(folder: &Path) -> u64 {
     let Ok(entries) = std::fs::read_dir(folder) else { return 0 };
-    let of = |entry: std::fs::DirEntry| match entry.metadata() {
+    let of = |entry: DirEntry| match entry.metadata() {
         Ok(metadata) if metadata.is_dir() => size(&entry.path()),
         Ok(metadata) => metadata.len(),
         Err(_) => 0,
@@ -103,6 +130,6 @@ fn size(folder: &Path) -> u64 {
     entries.flatten().map(of).sum()
 }
 
-fn millis(time: std::time::Duration) -> u64 {
+fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }

@@ -10,8 +10,7 @@ import type { Request } from "./requests";
 
 /**
  * The server, if there is one: a process for YAML and one for JSON, each started with the first file of its kind, and
- * again whenever what it depends on has changed. Fields in JSON come from jobc itself, since yaml-language-server does
- * not read JSON with comments.
+ * again whenever what it depends on has changed.
  */
 export class Compiler implements vscode.Disposable {
     private located: Promise<Found> | undefined;
@@ -65,7 +64,7 @@ export class Compiler implements vscode.Disposable {
         if ("problem" in found) {
             return undefined;
         }
-        const schemaFeatures = language === JSON || !setting("yamlLanguageServer", true);
+        const schemaFeatures = language === YAML && !setting("yamlLanguageServer", true);
         const client = this.client(found.program, language, schemaFeatures);
         try {
             await client.start();

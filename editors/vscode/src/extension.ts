@@ -1,4 +1,4 @@
-// The extension: files are recognised, two servers are started with the first of them, commands and tasks are offered.
+// The extension: files are recognised, servers are started with the first of them, commands and tasks are offered.
 
 import * as vscode from "vscode";
 
@@ -24,7 +24,7 @@ export function activate(context: vscode.ExtensionContext): void {
     const start = (document: vscode.TextDocument): void => {
         if (isOurs(document)) {
             void compiler.start(document.languageId);
-            fields.start().catch((error: unknown) => output.error(String(error)));
+            fields.start(document.languageId).catch((error: unknown) => output.error(String(error)));
         }
     };
     /** Servers are started anew for the files that are open; where none is, with the next one. */

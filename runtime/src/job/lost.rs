@@ -39,8 +39,11 @@ pub fn settle(places: &Places) -> Result<Vec<Lost>> {
         let folder = places.job(&id);
         match Record::read(&folder) {
             Ok(Some(record)) if record.state.is_final() => {
-                if folder.state.is_dir() && !is_kept(&folder) && folder.try_lock()?.is_some() {
-                    remove_state(&folder)?;
+                if folder.state.is_dir() && folder.try_lock()?.is_some() {
+                    crate::provision::release(&folder)?;
+                    if !is_kept(&folder) {
+                        remove_state(&folder)?;
+                    }
                 }
             }
             Ok(Some(record)) => {
@@ -77,6 +80,7 @@ fn settle_one(folder: &Folder, mut record: Record) -> Result<Option<Lost>> {
     // It may have ended between the look at its record and the lock.
     if let Some(now) = Record::read(folder)? {
         if now.state.is_final() {
+            crate::provision::release(folder)?;
             remove_state(folder)?;
             return Ok(None);
         }
@@ -150,3 +154,6 @@ fn forget(folder: &Folder) -> Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

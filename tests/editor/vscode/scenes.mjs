@@ -101,6 +101,50 @@ const MISTAKES = {
     },
 };
 
+/** JSON, with a comment, which VS Code's own JSON would call a mistake. */
+const JSON_JOB = `// a job
+{
+  "version": 1,
+  "name": "demo",
+  "image": "python:3.12-slim",
+  "roles": {
+    "train": {
+      "run": "python train.py",
+      "resources": {"cpu": 1, "memory": "1GiB"},
+      
+    }
+  }
+}
+`;
+
+const IN_JSON = {
+    files: all(write("job.json", JSON_JOB), write("sound/job.json", JSON_JOB.replace("},\n      \n", "}\n"))),
+    async play(editor, check, folder) {
+        await editor.openFile("sound/job.json", "jobc job (JSON)");
+        const sound = wantedProblems(join(folder, "sound", "job.json"));
+        await problemsBecome(editor, sound);
+        await editor.focusEditor();
+        await editor.goTo(9, 10);
+        await editor.hover("What each instance gets of the machine");
+        await editor.press("Escape");
+        await editor.command("View: Close All Editors");
+
+        await editor.openFile("job.json", "jobc job (JSON)");
+        await problemsBecome(editor, wantedProblems(join(folder, "job.json")));
+        await editor.focusEditor();
+        await editor.goTo(10, 7);
+        const offered = await editor.suggestions();
+        check.expect(offered.includes("env") && offered.includes("instances"), `offered in a role: ${offered}`);
+        check.equal(offered.filter((label, i) => offered.indexOf(label) !== i), [], "offered twice");
+        await editor.accept("instances");
+        await editor.type("2");
+        await editor.save();
+        const text = readFileSync(join(folder, "job.json"), "utf8");
+        check.equal(/"instances": 2\n/.test(text), true, `what completion has written:\n${text}`);
+        await problemsBecome(editor, sound);
+    },
+};
+
 const PLAN = {
     files(folder) {
         cpSync(EXAMPLE, folder, { recursive: true, filter: (path) => !path.includes("/out") });
@@ -190,4 +234,4 @@ function exists(path) {
 /** What is played only when it is named. */
 export const ON_DEMAND = { readme: README };
 
-export const SCENES = { files: FILES, mistakes: MISTAKES, plan: PLAN, tasks: TASKS, absent: ABSENT, newcomer: NEWCOMER, neighbour: NEIGHBOUR };
+export const SCENES = { files: FILES, mistakes: MISTAKES, json: IN_JSON, plan: PLAN, tasks: TASKS, absent: ABSENT, newcomer: NEWCOMER, neighbour: NEIGHBOUR };

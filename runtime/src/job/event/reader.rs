@@ -57,7 +57,7 @@ mod tests {
         let event = Event::of_job(Kind::Paused, serde_json::Value::Null);
         let mut events = Events::open(&folder).unwrap();
         events.push(&event).unwrap();
-        assert_eq!(reader.read().unwrap(), [event.clone()]);
+        assert_eq!(reader.read().unwrap(), std::slice::from_ref(&event));
         let text = std::fs::read_to_string(folder.events_file()).unwrap();
         let (first, second) = text.split_at(text.len() / 2);
         std::fs::write(folder.events_file(), format!("{text}no event\n{first}")).unwrap();

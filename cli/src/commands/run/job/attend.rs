@@ -89,7 +89,9 @@ pub(super) fn attend(
             }
         };
         if let Some(follower) = &mut shown {
-            jobs.iter_mut().for_each(|job| job.tell_notes(follower));
+            for job in jobs.iter_mut() {
+                job.tell_notes(follower);
+            }
         }
         if ready[0] {
             while let Some(signal) = signals.next() {

@@ -1,7 +1,6 @@
 // The yaml-language-server, cut down to completion and hover, with jobc's schemas built in. Runs as a process of its own.
 
-import { promises } from "node:fs";
-import { basename, join } from "node:path";
+import { readFile } from "node:fs/promises";
 
 import { createConnection, ProposedFeatures, type InitializeParams, type InitializeResult } from "vscode-languageserver/node";
 import { TelemetryImpl } from "yaml-language-server/out/server/src/languageserver/telemetry";
@@ -9,6 +8,8 @@ import { schemaRequestHandler, workspaceContext } from "yaml-language-server/out
 import { setupl10nBundle } from "yaml-language-server/out/server/src/nodeTranslationSetup";
 import { YAMLServerInit } from "yaml-language-server/out/server/src/yamlServerInit";
 import { SettingsState } from "yaml-language-server/out/server/src/yamlSettings";
+
+import { schemaText } from "./schemaText";
 
 /** What it offers is what this leaves of it: symbols, folding, fixes and commands are `jobc lsp`'s. */
 class FieldServer extends YAMLServerInit {
@@ -23,16 +24,12 @@ class FieldServer extends YAMLServerInit {
     }
 }
 
-const SCHEMAS = ["job.v1.schema.json", "targets.v1.schema.json"];
-
-/** The text of a schema: ours from this package, by whatever address a modeline names it, so that no network is needed. */
-const schemaText = async (uri: string): Promise<string> => {
-    const name = basename(uri);
-    if (SCHEMAS.includes(name)) {
-        return await promises.readFile(join(__dirname, "schemas", name), "utf8");
-    }
-    const files = { readFile: (path: string) => promises.readFile(path, "utf8") };
-    return await schemaRequestHandler(connection, uri, state.workspaceFolders, state.workspaceRoot, false, files, false);
+/** The text of a schema: ours, else what the address leads to. */
+const anySchemaText = async (uri: string): Promise<string> => {
+    const files = { readFile: (path: string) => readFile(path, "utf8") };
+    const other = (): Promise<string> =>
+        schemaRequestHandler(connection, uri, state.workspaceFolders, state.workspaceRoot, false, files, false);
+    return (await schemaText(uri)) ?? (await other());
 };
 
 const connection = createConnection(ProposedFeatures.all);
@@ -41,4 +38,4 @@ console.log = connection.console.log.bind(connection.console);
 console.error = connection.console.error.bind(connection.console);
 
 const state = new SettingsState();
-new FieldServer(connection, state, workspaceContext, schemaText, new TelemetryImpl(connection), setupl10nBundle).start();
+new FieldServer(connection, state, workspaceContext, anySchemaText, new TelemetryImpl(connection), setupl10nBundle).start();
