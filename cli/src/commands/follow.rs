@@ -161,7 +161,8 @@ impl Follower {
 }
 
 /// What went wrong with a job's files, in words.
-pub(super) fn unread(error: &io::Error) -> io::Error {
+#[allow(clippy::needless_pass_by_value)] // as `map_err` gives it
+pub(super) fn unread(error: io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("cannot read the job's files: {error}"))
 }
 
