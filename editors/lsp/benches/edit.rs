@@ -83,8 +83,8 @@ fn measure(client: &Connection, text: &str) -> Vec<(&'static str, Vec<Duration>,
         "opened                 {:13.2} ms, with every table read for the first time",
         ms(first.elapsed())
     );
-    let timeouts = text.lines().enumerate().filter(|(_, line)| line.starts_with("    timeout"));
-    let (line, _) = timeouts.skip(60).next().expect("a role in the middle");
+    let mut timeouts = text.lines().enumerate().filter(|(_, line)| line.starts_with("    timeout"));
+    let (line, _) = timeouts.nth(60).expect("a role in the middle");
     let mut version = 0;
     let mut edit = |from: u32, to: u32, text: &str| {
         version += 1;
