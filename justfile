@@ -76,6 +76,10 @@ bench-edit *arguments:
 bench-start *arguments:
     tests/bench/start {{ arguments }}
 
+# How long until a job of 100 instances runs, and what its idle supervisor costs; as root
+bench-supervisor *arguments:
+    tests/bench/supervisor {{ arguments }}
+
 # Look for what happens rarely: 100,000 swaps under two readers, 11,300 starts of containers
 soak *arguments:
     tests/soak/run {{ arguments }}

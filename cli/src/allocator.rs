@@ -68,13 +68,11 @@ impl Allocator {
         let taken = self
             .used
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| place(used).map(|(_, end)| end));
-        match taken.ok().and_then(place) {
-            Some((begin, _)) => Some(base.wrapping_add(begin)),
-            None => {
-                self.choose(Choice::System);
-                None
-            }
-        }
+        let Some((begin, _)) = taken.ok().and_then(place) else {
+            self.choose(Choice::System);
+            return None;
+        };
+        Some(base.wrapping_add(begin))
     }
 
     /// Whether a block stands in the early region.

@@ -25,6 +25,8 @@ mod socket;
 mod uplink;
 mod wire;
 
+pub(crate) use socket::connect_blocking;
+
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
@@ -194,11 +196,7 @@ impl Network {
         let address = self.address(task).ok_or_else(|| no_such_task(task))?;
         let place = SocketAddr::new(address, port);
         let socket = self.socket(task)?;
-        let connected = socket::connect(&socket, &place, within).and_then(|()| {
-            let flags = rustix::fs::fcntl_getfl(&socket)? - rustix::fs::OFlags::NONBLOCK;
-            rustix::fs::fcntl_setfl(&socket, flags)
-        });
-        connected.map_err(|errno| {
+        connect_blocking(&socket, &place, within).map_err(|errno| {
             Error::machine(format!("connect to {place} of `{}`", self.tasks[task]), errno)
         })?;
         Ok(TcpStream::from(socket))

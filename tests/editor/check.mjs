@@ -1,6 +1,6 @@
 // What every check shares: where things are, how a check counts and speaks, how it says that a tool is missing.
 
-import { accessSync, constants, mkdirSync, mkdtempSync, readdirSync, statSync } from "node:fs";
+import { accessSync, constants, mkdirSync, readdirSync, rmSync, statSync } from "node:fs";
 import { delimiter, dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -82,11 +82,12 @@ function executable(path) {
     }
 }
 
-/** A new folder below target/editor, for what a run leaves behind to be looked at. */
+/** An empty folder below target/editor, for what a run leaves behind to be looked at until the next one. */
 export function scratch(name) {
-    const root = join(REPOSITORY, "target", "editor", "run");
-    mkdirSync(root, { recursive: true });
-    return mkdtempSync(join(root, `${name}-`));
+    const place = join(REPOSITORY, "target", "editor", "run", name);
+    rmSync(place, { recursive: true, force: true });
+    mkdirSync(place, { recursive: true });
+    return place;
 }
 
 /** Every file below a folder for which `wanted` says yes, in a stable order. */

@@ -48,6 +48,7 @@ class Jobs:
     def __init__(self, program, folder, account):
         self.program, self.folder, self.account = program, folder, account
         self.home = folder / "home"
+        self.names = set()
         self.home.mkdir(mode=0o700)
         if account:
             os.chown(self.home, account.uid, account.gid)
@@ -70,6 +71,7 @@ class Jobs:
             return subprocess.CompletedProcess(late.cmd, 124, "", f"no end within {seconds} s")
 
     def job(self, name, script=STAYS, network="host", instances=2):
+        self.names.add(name)
         path = self.folder / f"{name}.yaml"
         path.write_text(JOB.format(name=name, network=network, instances=instances, script=json.dumps(script)))
         return str(path)
@@ -116,7 +118,7 @@ def counted(jobs):
         with contextlib.suppress(OSError):
             processes.append(Path(f"/proc/{pid}/comm").read_text().strip() + (" (zombie)" if zombie(pid) else ""))
             namespaces |= {os.readlink(f"/proc/{pid}/ns/{name}") for name in os.listdir(f"/proc/{pid}/ns")}
-    groups = [path for path, _, _ in os.walk("/sys/fs/cgroup") if "/jobc/judged-" in path]
+    groups = [path for path, _, _ in os.walk("/sys/fs/cgroup") if any(f"/jobc/{name}." in path for name in jobs.names)]
     links = subprocess.run(["ip", "-o", "link"], capture_output=True, text=True, check=False).stdout
     places = [Path("/run/jobc/jobs"), jobs.home / "jobc/jobs", Path("/run/lock/jobc"), Path("/dev/shm"), Path("/tmp")]
     return {

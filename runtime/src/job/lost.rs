@@ -143,8 +143,8 @@ fn forget(folder: &Folder) -> Result<()> {
     };
     let ages = [made(&folder.state)?, made(&folder.record)?];
     let old = ages.into_iter().flatten().all(|age| age > FORGOTTEN);
-    let unsupervised = !folder.state.is_dir() || folder.try_lock()?.is_some();
-    if old && unsupervised {
+    // A young one may be about to be locked by who submits it, whom a look at the lock must not come in the way of.
+    if old && (!folder.state.is_dir() || folder.try_lock()?.is_some()) {
         remove_containers(folder);
         for path in [&folder.state, &folder.record] {
             if path.is_dir() {

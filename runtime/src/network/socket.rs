@@ -31,6 +31,17 @@ pub(super) fn connect(
     rustix::net::sockopt::socket_error(socket)?
 }
 
+/// Connects such a socket, which blocks from then on.
+pub(crate) fn connect_blocking(
+    socket: &OwnedFd,
+    place: &SocketAddr,
+    within: Duration,
+) -> std::result::Result<(), Errno> {
+    connect(socket, place, within)?;
+    let flags = rustix::fs::fcntl_getfl(socket)? - rustix::fs::OFlags::NONBLOCK;
+    rustix::fs::fcntl_setfl(socket, flags)
+}
+
 /// Waits until a descriptor is ready, and for so long at most.
 pub(super) fn is_ready(fd: &OwnedFd, wanted: PollFlags, within: Duration) -> std::result::Result<(), Errno> {
     let until = Instant::now() + within;

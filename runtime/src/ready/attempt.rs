@@ -2,16 +2,14 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
-use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use super::{Place, Probe, Try};
 use crate::error::Error;
 use crate::lifecycle::TaskNumber;
+use crate::network::connect_blocking;
 
 /// A status line is longer than this for no server.
 const STATUS_LINE: usize = 256;
@@ -41,39 +39,9 @@ fn execute(place: &dyn Place, due: &Try, arguments: &[String]) -> Result<(), Str
 /// Connects to a port of a task; the stream blocks.
 fn connect(place: &dyn Place, task: TaskNumber, port: u16, within: Duration) -> Result<TcpStream, String> {
     let (socket, address) = place.socket(task).map_err(|error| error.to_string())?;
-    let connected = connect_socket(&socket, &SocketAddr::new(address, port), within);
+    let connected = connect_blocking(&socket, &SocketAddr::new(address, port), within);
     connected.map_err(|errno| Error::machine(format!("connect to port {port}"), errno).to_string())?;
     Ok(TcpStream::from(socket))
-}
-
-fn connect_socket(socket: &OwnedFd, to: &SocketAddr, within: Duration) -> Result<(), Errno> {
-    match rustix::net::connect(socket, to) {
-        Err(Errno::INPROGRESS | Errno::INTR) => {}
-        other => {
-            other?;
-            return block(socket);
-        }
-    }
-    let until = Instant::now() + within;
-    loop {
-        let left = until.saturating_duration_since(Instant::now());
-        let left = Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: left.subsec_nanos().into() };
-        match poll(&mut [PollFd::new(socket, PollFlags::OUT)], Some(&left)) {
-            Ok(0) => return Err(Errno::TIMEDOUT),
-            Err(Errno::INTR) => {}
-            other => {
-                other?;
-                break;
-            }
-        }
-    }
-    rustix::net::sockopt::socket_error(socket)??;
-    block(socket)
-}
-
-fn block(socket: &OwnedFd) -> Result<(), Errno> {
-    let flags = rustix::fs::fcntl_getfl(socket)?;
-    rustix::fs::fcntl_setfl(socket, flags - OFlags::NONBLOCK)
 }
 
 /// Asks for a page (RFC 9112) and reads no more than the status.

@@ -105,7 +105,7 @@ pub(super) fn plots(facts: &Facts) -> String {
             if tasks.len() == 1 { String::new() } else { format!(" <small>{} tasks</small>", tasks.len()) };
         out += &format!("<h3>{}{count}</h3>\n", escape(role));
         if drawings.is_empty() {
-            out += "<p class=\"none\">Nothing was sampled: tasks are looked at once a second.</p>\n";
+            out += "<p class=\"none\">Nothing was counted: tasks are looked at once a second, where they have control groups.</p>\n";
         } else {
             out += &format!("<div class=\"plots\">\n{drawings}</div>\n");
         }

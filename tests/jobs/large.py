@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+"""Judges jobs that are large: two hundred instances that start and end, and a task that prints more than memory should hold.
+
+`--megabytes 2048` is the long form (`just soak`); the default takes some seconds.
+"""
+
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "runtime"))
+
+import user  # noqa: E402
+from faults import Jobs, copied  # noqa: E402
+from judge import Judge, scratch  # noqa: E402
+
+MANY = """\
+version: 1
+name: judged-many
+image: host
+network: {network}
+roles:
+  worker: {{instances: 200, shell: sh, run: 'test "$JOBC_INSTANCES" = 200'}}
+"""
+
+LONG = """\
+version: 1
+name: judged-long
+image: host
+network: none
+roles:
+  printer:
+    shell: sh
+    run: "yes 'a line of forty-nine letters, again and again and' | head -c {bytes}"
+"""
+
+# The supervisor of a small job has some 10 MiB; what a task prints may add buffers, and no more.
+MEMORY = 48 << 20
+# Four parts of 64 MiB stay of a task's log, and a part is begun before the oldest goes.
+DISK = 5 * (64 << 20)
+
+
+def many(jobs, network):
+    """Two hundred instances start and end."""
+    path = jobs.folder / "many.yaml"
+    path.write_text(MANY.format(network=network))
+    answer = jobs.call("run", "--quiet", *unenforced(jobs), str(path), seconds=120)
+    record = jobs.record("judged-many")
+    if answer.returncode:
+        yield f"exit code {answer.returncode}: {answer.stdout[-500:]}{answer.stderr[-1500:]}"
+    states = [task["state"] for task in (record or {}).get("tasks", [])]
+    if states.count("succeeded") != 200:
+        yield f"{states.count('succeeded')} of {len(states)} tasks succeeded"
+    jobs.call("rm", "--force", "judged-many")
+
+
+def long(jobs, count):
+    """A task prints a lot: the supervisor's memory and the log's disk stay bounded."""
+    path = jobs.folder / "long.yaml"
+    path.write_text(LONG.format(bytes=count))
+    started = jobs.call("run", "-d", *unenforced(jobs), str(path))
+    if started.returncode:
+        yield f"`jobc run -d` exits with {started.returncode}: {started.stderr}"
+        return
+    most, deadline = 0, time.monotonic() + 600
+    while time.monotonic() < deadline:
+        record = jobs.record("judged-long")
+        if record["state"] in ("succeeded", "failed", "stopped", "lost"):
+            break
+        if "supervisor" in record:
+            most = max(most, peak(record["supervisor"]["pid"]))
+        time.sleep(0.1)
+    if record["state"] != "succeeded":
+        yield f"the job is {record['state']}: {record.get('end')}"
+    if not 0 < most <= MEMORY:
+        yield f"the supervisor had {most >> 20} MiB, and {MEMORY >> 20} are enough"
+    logs = Path(record["files"]["logs"])
+    disk = sum(path.stat().st_size for path in logs.rglob("*.log"))
+    if not min(count, 32 << 20) <= disk <= DISK:
+        yield f"the log has {disk} bytes of {count}, and at most {DISK} are to stay"
+    if any("lost" in note for note in record.get("notes", [])):
+        yield f"lines were lost: {record['notes']}"
+    jobs.call("rm", "--force", "judged-long")
+
+
+def peak(pid):
+    """The most memory a process has had, in bytes; 0 where it is gone."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) << 10 for line in lines if line.startswith("VmHWM:")), 0)
+
+
+def unenforced(jobs):
+    return ["--allow-unenforced"] if jobs.account else []
+
+
+def main():
+    judge = Judge("large", __doc__.split("\n", maxsplit=1)[0])
+    judge.parser.add_argument("--user", choices=("root", "range", "single"), default="root")
+    judge.parser.add_argument("--megabytes", type=int, default=256, metavar="N")
+    options = judge.parse()
+    account = {"root": None, "range": user.with_range, "single": user.without_range}[options.user]
+    account = account() if account else None
+    with scratch() as folder:
+        jobs = Jobs(copied(folder), folder, account)
+        cases = [("200 instances", lambda: many(jobs, "host")), ("200 instances on a network of their own", lambda: many(jobs, "job")),
+                 (f"{options.megabytes} MB of output", lambda: long(jobs, options.megabytes << 20))]
+        for name, attempt in cases:
+            if judge.wants(name):
+                judge.judge(name, list(attempt()))
+    judge.end()
+
+
+if __name__ == "__main__":
+    main()
