@@ -98,13 +98,20 @@ pub fn config(folder: &Path) -> Result<Spec> {
     Ok(Config::read(&text)?.spec)
 }
 
+/// What is kept of a container, with its first process where it has one.
+///
+/// Its program may run before its maker has written down which process that is: until then the maker holds the lock.
+pub(crate) fn made(store: &Store, id: &Id) -> Result<Record> {
+    let record = store.read(id)?;
+    if record.process.is_some() {
+        return Ok(record);
+    }
+    store.open(id)?.read()?.ok_or_else(|| incomplete(id))
+}
+
 /// Sends a signal to a container's first process, or to all of its processes.
 pub fn kill(store: &Store, id: &Id, signal: Signal, all: bool) -> Result<()> {
-    let mut record = store.read(id)?;
-    if record.process.is_none() {
-        // Its program may run already; who makes it holds the lock until it has written down which process that is.
-        record = store.open(id)?.read()?.ok_or_else(|| incomplete(id))?;
-    }
+    let record = made(store, id)?;
     // Without a pid namespace of its own the others would outlive the first process's kill.
     if all || signal == Signal::KILL && !record.pid_namespace {
         let cgroup = cgroup(&record);
@@ -131,7 +138,7 @@ pub fn kill(store: &Store, id: &Id, signal: Signal, all: bool) -> Result<()> {
 
 /// The processes of a container, by their numbers here: its control group's, or its first where it has no group.
 pub fn processes(store: &Store, id: &Id) -> Result<Vec<u32>> {
-    let record = store.read(id)?;
+    let record = made(store, id)?;
     let cgroup = cgroup(&record);
     if !cgroup.is_none() {
         return cgroup.processes();

@@ -150,7 +150,7 @@ fn list_of<'a>(object: &'a mut Value, key: &str) -> &'a mut Vec<Value> {
 /// Starts a further process in a container; returns it and, where somebody is to stay with it, its terminal's other
 /// side.
 pub fn exec(store: &Store, id: &Id, request: Request) -> Result<(Process, Option<OwnedFd>)> {
-    let record = store.read(id)?;
+    let record = container::made(store, id)?;
     let folder = store.folder(id);
     let status = container::status(&folder, &record);
     let first = match (status, record.process) {
