@@ -290,6 +290,9 @@ impl Supervisor {
             match said {
                 Said::Asks(request) => {
                     let result = self.carry_out_request(request);
+                    // Who asks, and looks then, sees what came of it.
+                    self.journal.follow(&self.lifecycle);
+                    let _ = self.journal.write();
                     self.visitors.answer(number, &result);
                 }
                 Said::Deserted if !self.visitors.are_attending() => {

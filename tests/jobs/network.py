@@ -178,7 +178,7 @@ def way_out(jobs, *programs):
             yield f"no way out: {one} {notes}"
         if programs and (not one["loopback"] or "connected" in one["loopback"]):
             yield f"the machine's loopback address is reached: {one}"
-        if not programs and (one["neighbour"][0] == "connected" or one["neighbour"][1] > 1 or one["resolver"]):
+        if not programs and (one["neighbour"][0] == "connected" or one["neighbour"][1] > 3 or one["resolver"]):
             yield f"a way out without a program, or silence: {one}"
     if not programs and not notes:
         yield "nobody says that there is no way out"

@@ -3,6 +3,7 @@
 import argparse
 import os
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -23,6 +24,10 @@ class Judge:
 
     def __init__(self, name, description):
         self.name, self.judged, self.refused, self.notes = name, 0, 0, {}
+        # Who runs it in the background may have it ignore these, and so everything that it starts would.
+        for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+            if signal.getsignal(number) == signal.SIG_IGN:
+                signal.signal(number, signal.SIG_DFL)
         self.parser = argparse.ArgumentParser(prog=name, description=description)
         self.parser.add_argument("--runtime", default=os.environ.get("RUNTIME"),
                                  help="the runtime to judge: a path, `runc` or `crun`; the `jobc` of this tree if absent")
