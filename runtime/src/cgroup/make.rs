@@ -287,7 +287,7 @@ fn write_rules(folder: &Path, rules: &[devices::Rule]) -> Result<()> {
         };
         let open = open(&folder.join(file)).map_err(|errno| refused(&lines[0].1, errno))?;
         for (_, line) in lines {
-            rustix::io::write(&open, line.as_bytes()).map_err(|errno| refused(line, errno))?;
+            write_line(&open, line).map_err(|errno| refused(line, errno))?;
         }
     }
     Ok(())
@@ -317,8 +317,15 @@ fn hand_over(folder: &Path, (uid, gid): (u32, u32)) -> Result<()> {
 
 /// Writes one line to a file of the kernel's in one call, as it wants it.
 pub(super) fn write(path: &Path, text: &str) -> std::result::Result<(), Errno> {
-    rustix::io::write(open(path)?, text.as_bytes())?;
-    Ok(())
+    write_line(&open(path)?, text)
+}
+
+/// Writes a line in one call, and again where a signal came in between.
+///
+/// The kernel looks for signals before it changes a limit, and a thread may have one pending that another one has blocked: the
+/// end of a child.
+fn write_line(file: &OwnedFd, line: &str) -> std::result::Result<(), Errno> {
+    rustix::io::retry_on_intr(|| rustix::io::write(file, line.as_bytes())).map(drop)
 }
 
 fn open(path: &Path) -> std::result::Result<OwnedFd, Errno> {

@@ -151,7 +151,7 @@ impl Entry {
             let file = rustix::fs::openat(&self.folder, name, flags, Mode::RUSR | Mode::WUSR)?;
             let mut rest = bytes;
             while !rest.is_empty() {
-                let written = rustix::io::write(&file, rest)?;
+                let written = rustix::io::retry_on_intr(|| rustix::io::write(&file, rest))?;
                 rest = &rest[written..];
             }
             Ok(())
