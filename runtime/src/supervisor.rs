@@ -11,6 +11,7 @@ mod journal;
 mod mailbox;
 mod maker;
 mod output;
+mod planned;
 mod poll;
 mod preparation;
 mod readiness;
@@ -27,7 +28,6 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use jobc_schema::job::Network as NetworkChoice;
 use jobc_schema::plan::JobPlan;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
@@ -35,9 +35,9 @@ use serde_json::json;
 use crate::error::{Error, Kind, Result};
 use crate::job::event::Kind as EventKind;
 use crate::job::folder::machine;
-use crate::job::record::{End, JobState, Record, TaskRecord, TaskState};
+use crate::job::record::{End, JobState};
 use crate::job::submission::Submission;
-use crate::job::{Folder, TaskId, Time};
+use crate::job::{Folder, Time};
 use crate::lifecycle::{Input, Lifecycle, TaskNumber};
 use crate::logs;
 use crate::metrics::Sampler;
@@ -45,13 +45,13 @@ use crate::process::Exit;
 use crate::ready::{Prober, Report};
 use crate::secrets::Secrets;
 use crate::signals::{Signal, Signals};
-use crate::state::process::Process;
 use crate::state::store::Store;
 use attempt::Attempt;
 use journal::Journal;
 pub(crate) use journal::release_reserve;
 pub use mailbox::{Mailbox, Sender};
 use maker::{Held, Maker};
+use planned::{first_record, outputs};
 use poll::{Poll, Ready};
 use share::Share;
 use visitors::{Said, Visitors};
@@ -89,8 +89,6 @@ enum Mail {
     Removed {
         /// Whose.
         task: TaskNumber,
-        /// Which attempt's.
-        attempt: u32,
         /// What could not be.
         left: Vec<String>,
     },
@@ -280,7 +278,7 @@ impl Supervisor {
                 Mail::Made { task, attempt, held: Ok(held) } => self.take_in(task, attempt, *held),
                 Mail::Made { task, held: Err(error), .. } => self.not_started(task, &error),
                 Mail::Looked(report) => self.take_report(report),
-                Mail::Removed { task, attempt, left } => self.removed(task, attempt, &left),
+                Mail::Removed { task, left } => self.removed(task, &left),
             }
         }
     }
@@ -351,106 +349,14 @@ impl Supervisor {
             journal::say(&error.to_string());
         }
         if !self.share.submission.keep {
+            // As a rule there is none any more; one that could not be removed before gets another try.
+            for error in crate::job::lost::remove_containers(&self.folder) {
+                journal::say(&error);
+            }
             crate::job::lost::remove_state(&self.folder)?;
         }
         Ok(code)
     }
-}
-
-/// What is known of a job before anything has happened.
-fn first_record(folder: &Folder, submission: &Submission, plan: &JobPlan, lifecycle: &Lifecycle) -> Record {
-    let tasks = lifecycle.tasks().iter().map(|task| TaskRecord {
-        task: task.id.clone(),
-        state: TaskState::Waiting,
-        attempt: 0,
-        container: None,
-        process: None,
-        address: None,
-        ports: ports(plan, &task.id, task.role),
-        gpus: Vec::new(),
-        limits: limits(plan, task.role),
-        started: None,
-        ready: None,
-        ended: None,
-        exit_code: None,
-        reason: None,
-        earlier: Vec::new(),
-    });
-    let mut notes: Vec<String> = submission
-        .scaled
-        .iter()
-        .map(|(role, before)| format!("`{role}` has fewer than the {before} instances of the job file"))
-        .collect();
-    if submission.without_gpus {
-        notes.push("every role runs without its GPUs".to_owned());
-    }
-    Record {
-        version: 1,
-        id: folder.id.clone(),
-        description: plan.description.clone(),
-        source: submission.source.clone(),
-        target: plan.target.name.clone(),
-        owner: rustix::process::getuid().as_raw(),
-        state: JobState::Preparing,
-        supervisor: Process::of(std::process::id()),
-        submitted: Time::now(),
-        started: None,
-        ended: None,
-        attempt: 1,
-        network: network_word(plan.network).to_owned(),
-        claim: crate::job::record::Claim::default(),
-        notes,
-        tasks: tasks.collect(),
-        end: None,
-    }
-}
-
-fn network_word(network: NetworkChoice) -> &'static str {
-    match network {
-        NetworkChoice::Auto | NetworkChoice::Host => "host",
-        NetworkChoice::Job => "job",
-        NetworkChoice::None => "none",
-    }
-}
-
-/// The numbers of a task's ports, by label.
-fn ports(plan: &JobPlan, task: &TaskId, role: usize) -> indexmap::IndexMap<String, u16> {
-    let shared = network_word(plan.network) == "host";
-    let number = |port: &jobc_schema::plan::PortPlan| {
-        if shared {
-            u16::try_from(port.shared_number(task.index)).unwrap_or(port.number)
-        } else {
-            port.number
-        }
-    };
-    plan.roles[role].ports.iter().map(|port| (port.label.clone(), number(port))).collect()
-}
-
-/// The limits of a role's tasks, for people.
-fn limits(plan: &JobPlan, role: usize) -> BTreeMap<String, u64> {
-    let resources = &plan.roles[role].resources;
-    let all = [
-        ("cpu_millis", resources.cpu_millis),
-        ("memory_bytes", resources.memory_bytes),
-        ("shm_bytes", resources.shm_bytes),
-        ("disk_bytes", resources.disk_bytes),
-        ("pids", resources.pids.map(u64::from)),
-    ];
-    all.into_iter().filter_map(|(name, limit)| Some((name.to_owned(), limit?))).collect()
-}
-
-/// The folders of the job's outputs, by name.
-fn outputs(plan: &JobPlan) -> BTreeMap<&str, String> {
-    use jobc_schema::plan::{VolumeKind, VolumeSource};
-    let path = |source: &VolumeSource| match source {
-        VolumeSource::Path { path } => Some(path.clone()),
-        _ => None,
-    };
-    plan.volumes
-        .iter()
-        .filter(|(_, volume)| volume.kind == VolumeKind::Output)
-        .filter_map(|(name, volume)| Some((name.as_str(), path(&volume.source)?)))
-        .collect()
 }
 
 fn read<T: for<'de> serde::Deserialize<'de>>(path: &std::path::Path) -> Result<T> {

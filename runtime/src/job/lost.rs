@@ -119,7 +119,7 @@ fn settle_one(folder: &Folder, mut record: Record) -> Result<Option<Lost>> {
 }
 
 /// Deletes every container of a job; returns what could not be.
-fn remove_containers(folder: &Folder) -> Vec<String> {
+pub(crate) fn remove_containers(folder: &Folder) -> Vec<String> {
     let store = folder.containers();
     let names = std::fs::read_dir(store.root()).into_iter().flatten().flatten();
     let ids = names.filter_map(|entry| Id::new(entry.file_name().to_str()?).ok());

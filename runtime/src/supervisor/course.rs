@@ -155,9 +155,8 @@ impl Supervisor {
                 // `started` has taken its end in; what it left is removed as after any end.
                 self.read_the_rest(task);
                 let attempt = self.attempts.remove(&task)?;
-                let number = attempt.number;
                 let container = attempt.give_up(&self.poll);
-                self.maker.give(Work::Remove { task, attempt: number, container });
+                self.maker.give(Work::Remove { task, container });
                 self.failing.insert(task, (code_of(&error), with_help(&error)));
                 None
             }
@@ -182,7 +181,6 @@ impl Supervisor {
         let Some(attempt) = self.attempts.remove(&task) else { return };
         let role = self.lifecycle.tasks()[task].role;
         let limit = self.share.plan.roles[role].resources.memory_bytes;
-        let number = attempt.number;
         let groups = attempt.cgroup();
         if let Some(sample) = self.sampler.leave(&self.lifecycle.tasks()[task].id) {
             self.journal.task(task, EventKind::Sampled, json!(sample));
@@ -191,14 +189,14 @@ impl Supervisor {
             Ok((exit, container)) => {
                 let note = super::attempt::note(&groups, exit, limit);
                 self.ending.insert(task, (exit, note));
-                self.maker.give(Work::Remove { task, attempt: number, container });
+                self.maker.give(Work::Remove { task, container });
             }
             Err(error) => self.not_started(task, &error),
         }
     }
 
     /// What an ended attempt had is removed: now it has ended for the course, too.
-    pub(super) fn removed(&mut self, task: TaskNumber, _attempt: u32, left: &[String]) {
+    pub(super) fn removed(&mut self, task: TaskNumber, left: &[String]) {
         for text in left {
             self.journal.note(format!("{}: {text}", self.lifecycle.tasks()[task].id));
         }

@@ -40,8 +40,6 @@ pub(super) enum Work {
     Remove {
         /// The task's number.
         task: TaskNumber,
-        /// The attempt.
-        attempt: u32,
         /// The container, whose first process has ended.
         container: Box<Container>,
     },
@@ -99,7 +97,7 @@ fn carry_out(share: &Share, work: Work) -> Mail {
         Work::Make { task, id, attempt } => {
             Mail::Made { task, attempt, held: make(share, task, &id, attempt).map(Box::new) }
         }
-        Work::Remove { task, attempt, container } => {
+        Work::Remove { task, container } => {
             let removed = container
                 .lock()
                 .and_then(|()| if share.submission.keep { Ok(vec![]) } else { container.delete(true) });
@@ -107,7 +105,7 @@ fn carry_out(share: &Share, work: Work) -> Mail {
                 Ok(failed) => failed.iter().map(ToString::to_string).collect(),
                 Err(error) => vec![error.to_string()],
             };
-            Mail::Removed { task, attempt, left }
+            Mail::Removed { task, left }
         }
     }
 }
