@@ -115,11 +115,34 @@ export class Editor {
         await until(async () => `the mode is ${await this.mode()} in place of ${mode}`, async () => (await this.mode()) === mode, 10);
     }
 
-    /** Picks an entry of the list that a command has opened. */
-    async choose(label) {
+    /**
+     * Runs a command that asks for entries of lists, and picks them in their order.
+     *
+     * A list closes by itself where something else in the window takes the focus, so it is asked for again, twice at most.
+     */
+    async pick(title, ...labels) {
+        for (let left = 2; ; left--) {
+            try {
+                await this.command(title);
+                for (const label of labels) {
+                    await this.#choose(label);
+                }
+                return;
+            } catch (error) {
+                if (left === 0) {
+                    throw error;
+                }
+                await this.press("Escape");
+            }
+        }
+    }
+
+    /** Picks an entry of the list that is open, or about to be. */
+    async #choose(label) {
+        const soon = { timeout: 10_000 };
         const input = this.page.locator(".quick-input-widget:visible input");
-        await input.fill(label);
-        await this.page.locator(`.quick-input-list ${ROW}.focused`, { hasText: label }).waitFor();
+        await input.fill(label, soon);
+        await this.page.locator(`.quick-input-list ${ROW}.focused`, { hasText: label }).waitFor(soon);
         await this.press("Enter");
         await until(`${label} cannot be chosen`, async () => !(await input.isVisible()) || (await input.inputValue().catch(() => "")) !== label);
     }

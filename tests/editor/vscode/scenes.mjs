@@ -55,8 +55,7 @@ const FILES = {
         await editor.type("apiVersion: batch/v1\n");
         await editor.modeIs("YAML");
         await editor.openFile("train.yaml");
-        await editor.command("Change Language Mode");
-        await editor.choose("YAML");
+        await editor.pick("Change Language Mode", "YAML");
         await editor.modeIs("YAML");
         await editor.save();
         await editor.page.waitForTimeout(500);
@@ -196,9 +195,7 @@ const TASKS = {
     async play(editor, check, folder) {
         // A check of a file that is not open: its findings come from the terminal, through the problem matcher.
         await editor.openFile("README.md", "Markdown");
-        await editor.command("Tasks: Run Task");
-        await editor.choose("jobc");
-        await editor.choose("jobc: check train/job.yaml");
+        await editor.pick("Tasks: Run Task", "jobc", "jobc: check train/job.yaml");
         const path = join(folder, "train", "job.yaml");
         await problemsBecome(editor, wantedProblems(path));
         // Opened, it has the language server's, and not both.
