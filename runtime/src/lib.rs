@@ -23,6 +23,7 @@ pub mod doctor;
 pub mod error;
 pub mod exec;
 pub mod features;
+pub mod gpu;
 pub mod hooks;
 pub mod id_map;
 pub mod job;

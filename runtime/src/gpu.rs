@@ -1,0 +1,195 @@
+//! GPUs of this machine: what is there, in terms that placement, injection and reports share.
+//!
+//! An [`Inventory`] is taken anew by whoever needs it and never kept: cards and MIG instances come and go. How it is found
+//! stands in the files below, one a source.
+
+use std::path::PathBuf;
+
+use jobc_schema::gpu::Vendor;
+use serde::{Deserialize, Serialize};
+
+/// What this machine has of GPUs. None is a normal machine: everything is empty then.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Inventory {
+    /// NVIDIA's driver, where it is loaded.
+    pub driver: Option<Driver>,
+    /// The cards, NVIDIA's first, then by index.
+    pub gpus: Vec<Gpu>,
+    /// Where the knowledge of NVIDIA's cards comes from.
+    pub source: Source,
+    /// What a person should know, a line each: a driver without nodes, a library that does not load.
+    pub notes: Vec<String>,
+}
+
+/// NVIDIA's driver.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Driver {
+    /// Its release, `550.54.15`.
+    pub version: String,
+    /// The newest CUDA that it runs, `12.4`, where NVML tells.
+    pub cuda: Option<String>,
+}
+
+/// Where the knowledge of NVIDIA's cards comes from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Source {
+    /// There is no driver of NVIDIA's.
+    #[default]
+    None,
+    /// Files of /proc/driver/nvidia and /dev: no memory, no MIG names.
+    Proc,
+    /// NVML, the driver's own library.
+    Nvml,
+}
+
+/// A card.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Gpu {
+    /// Who makes it.
+    pub vendor: Vendor,
+    /// Its number among the vendor's cards, in the order of the PCI bus as the vendor's tools count.
+    pub index: u32,
+    /// `GPU-…`, where it is known.
+    pub uuid: Option<String>,
+    /// As the driver calls it, `NVIDIA H200`.
+    pub name: String,
+    /// Its place on the PCI bus, `0000:3b:00.0`, in lower case.
+    pub pci: Option<String>,
+    /// The number of its node: N of /dev/nvidiaN, renderD(128+N) and so on; differs from the index at times.
+    pub minor: Option<u32>,
+    /// Memory in bytes.
+    pub memory_bytes: Option<u64>,
+    /// CUDA compute capability.
+    pub compute_capability: Option<(u32, u32)>,
+    /// Its NUMA node.
+    pub numa_node: Option<u32>,
+    /// The device nodes that are its own, not those that all cards share.
+    pub nodes: Vec<PathBuf>,
+    /// Multi-Instance GPU: absent where the card has none, or nobody can tell.
+    pub mig: Option<Mig>,
+    /// How it reaches other cards, those of the same inventory.
+    pub links: Vec<Link>,
+    /// Who uses it now, as far as this user may know.
+    pub processes: Vec<Process>,
+    /// Bytes in use, where it is known.
+    pub memory_used: Option<u64>,
+}
+
+/// Multi-Instance GPU of a card.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mig {
+    /// Whether the card is cut up: then only its instances can be used.
+    pub enabled: bool,
+    /// Its instances.
+    pub devices: Vec<MigDevice>,
+}
+
+/// A MIG instance: a GPU instance with a compute instance in it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MigDevice {
+    /// Its number on the card.
+    pub index: u32,
+    /// `MIG-…`.
+    pub uuid: String,
+    /// `1g.10gb`.
+    pub profile: String,
+    /// Memory in bytes.
+    pub memory_bytes: Option<u64>,
+    /// The GPU instance.
+    pub gi: u32,
+    /// The compute instance.
+    pub ci: u32,
+    /// The nodes of /dev/nvidia-caps that open it.
+    pub caps: Vec<PathBuf>,
+}
+
+/// How a card reaches another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Link {
+    /// The other card's index.
+    pub to: u32,
+    /// By what, the nearest that there is.
+    pub by: Way,
+}
+
+/// The way between two cards, nearest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Way {
+    /// NVLink, by so many links.
+    Nvlink(u32),
+    /// One PCIe switch.
+    Switch,
+    /// Several PCIe switches.
+    Switches,
+    /// A PCIe host bridge.
+    Bridge,
+    /// Within a NUMA node.
+    Node,
+    /// Between NUMA nodes.
+    System,
+}
+
+/// A process that uses a card.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Process {
+    /// Its number on the machine.
+    pub pid: u32,
+    /// The program's name.
+    pub name: Option<String>,
+    /// Bytes of the card.
+    pub memory_bytes: Option<u64>,
+}
+
+/// One thing that a task can be given: a whole card, or an instance of one that is cut up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct DeviceId {
+    /// Who makes the card.
+    pub vendor: Vendor,
+    /// The card's index.
+    pub gpu: u32,
+    /// The MIG instance's index on the card.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mig: Option<u32>,
+}
+
+impl Inventory {
+    /// The card of a device.
+    pub fn gpu(&self, device: DeviceId) -> Option<&Gpu> {
+        self.gpus.iter().find(|gpu| gpu.vendor == device.vendor && gpu.index == device.gpu)
+    }
+
+    /// The MIG instance of a device that is one.
+    pub fn mig(&self, device: DeviceId) -> Option<&MigDevice> {
+        let mig = device.mig?;
+        self.gpu(device)?.mig.as_ref()?.devices.iter().find(|instance| instance.index == mig)
+    }
+
+    /// Everything that can be given: whole cards, and of cards that are cut up their instances.
+    pub fn devices(&self) -> Vec<DeviceId> {
+        let mut devices = Vec::new();
+        for gpu in &self.gpus {
+            let whole = DeviceId { vendor: gpu.vendor, gpu: gpu.index, mig: None };
+            match gpu.mig.as_ref().filter(|mig| mig.enabled) {
+                Some(mig) => {
+                    devices.extend(mig.devices.iter().map(|mig| DeviceId { mig: Some(mig.index), ..whole }));
+                }
+                None => devices.push(whole),
+            }
+        }
+        devices
+    }
+
+    /// What a device is called everywhere else: `GPU-…` or `MIG-…`, else its number, `0` or `0:1`.
+    pub fn name(&self, device: DeviceId) -> String {
+        let uuid = match device.mig {
+            Some(_) => self.mig(device).map(|mig| mig.uuid.clone()),
+            None => self.gpu(device).and_then(|gpu| gpu.uuid.clone()),
+        };
+        uuid.unwrap_or_else(|| match device.mig {
+            Some(mig) => format!("{}:{mig}", device.gpu),
+            None => device.gpu.to_string(),
+        })
+    }
+}
