@@ -13,6 +13,8 @@ pub(crate) mod exec;
 pub(crate) mod explain;
 #[cfg(target_os = "linux")]
 pub(crate) mod follow;
+#[cfg(target_os = "linux")]
+pub(crate) mod gpu;
 pub(crate) mod import;
 pub(crate) mod init;
 #[cfg(target_os = "linux")]
