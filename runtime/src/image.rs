@@ -1,0 +1,3 @@
+//! Images: what a container's root file system is made from.
+
+pub mod dockerfile;
