@@ -5,6 +5,7 @@
 
 pub mod config;
 pub mod digest;
+pub mod dockerfile;
 pub mod manifest;
 pub mod platform;
 pub mod progress;
