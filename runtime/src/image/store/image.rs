@@ -60,14 +60,22 @@ impl Store {
             if !media::is_index(&at.media_type) {
                 break;
             }
-            let index: Index = self.document(&at)?;
-            at = select(&at, index, platform)?;
+            at = self.entry_for(&at, platform)?;
         }
         Err(Error::new(
             Kind::Unsupported,
             format!("{} is not an image: its kind is `{}`", descriptor.digest, at.media_type),
         )
         .help("name an image whose manifest is of OCI or of Docker's schema 2"))
+    }
+
+    /// The entry of an index in the store that serves a platform best, which need not be in the store itself.
+    ///
+    /// # Errors
+    ///
+    /// The index is not there, or none of its entries is for the platform.
+    pub fn entry_for(&self, index: &Descriptor, platform: &Platform) -> Result<Descriptor> {
+        select(index, self.document(index)?, platform)
     }
 
     /// The image of a manifest, whatever its platform.
