@@ -14,6 +14,8 @@ pub(crate) mod explain;
 #[cfg(target_os = "linux")]
 pub(crate) mod follow;
 #[cfg(target_os = "linux")]
+pub(crate) mod gpu;
+#[cfg(target_os = "linux")]
 pub(crate) mod image;
 pub(crate) mod import;
 pub(crate) mod init;
