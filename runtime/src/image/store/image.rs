@@ -60,8 +60,7 @@ impl Store {
             if !media::is_index(&at.media_type) {
                 break;
             }
-            let index: Index = self.document(&at)?;
-            at = select(&at, index, platform)?;
+            at = self.entry_for(&at, platform)?;
         }
         Err(Error::new(
             Kind::Unsupported,
@@ -77,6 +76,15 @@ impl Store {
             return index.manifests.iter().flat_map(|manifest| self.images_in(manifest)).collect();
         }
         self.read_image(descriptor).into_iter().collect()
+    }
+
+    /// The entry of an index in the store that serves a platform best, which need not be in the store itself.
+    ///
+    /// # Errors
+    ///
+    /// The index is not there, or none of its entries is for the platform.
+    pub fn entry_for(&self, index: &Descriptor, platform: &Platform) -> Result<Descriptor> {
+        select(index, self.document(index)?, platform)
     }
 
     /// The image of a manifest, whatever its platform.
