@@ -1,12 +1,22 @@
 //! GPUs of this machine: what is there, in terms that placement, injection and reports share.
 //!
 //! An [`Inventory`] is taken anew by whoever needs it and never kept: cards and MIG instances come and go. How it is found
-//! stands in the files below, one a source.
+//! stands in the files below, one a source: [`machine`] says where to look, [`take`] puts together what the others see.
+
+mod amd;
+mod drm;
+mod intel;
+pub mod machine;
+pub mod nvidia;
+mod pci;
+mod take;
 
 use std::path::PathBuf;
 
 use jobc_schema::gpu::Vendor;
 use serde::{Deserialize, Serialize};
+
+pub use machine::Machine;
 
 /// What this machine has of GPUs. None is a normal machine: everything is empty then.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -64,7 +74,8 @@ pub struct Gpu {
     pub compute_capability: Option<(u32, u32)>,
     /// Its NUMA node.
     pub numa_node: Option<u32>,
-    /// The device nodes that are its own, not those that all cards share.
+    /// The device nodes that are its own, not those that all cards share: the node of computing first, then those of
+    /// /dev/dri. They are named as programs name them; [`Machine::path`] says where they lie.
     pub nodes: Vec<PathBuf>,
     /// Multi-Instance GPU: absent where the card has none, or nobody can tell.
     pub mig: Option<Mig>,
@@ -90,10 +101,10 @@ pub struct Mig {
 pub struct MigDevice {
     /// Its number on the card.
     pub index: u32,
-    /// `MIG-…`.
-    pub uuid: String,
-    /// `1g.10gb`.
-    pub profile: String,
+    /// `MIG-…`, where NVML tells.
+    pub uuid: Option<String>,
+    /// `1g.10gb`, where NVML tells.
+    pub profile: Option<String>,
     /// Memory in bytes.
     pub memory_bytes: Option<u64>,
     /// The GPU instance.
@@ -117,7 +128,7 @@ pub struct Link {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Way {
-    /// NVLink, by so many links.
+    /// NVLink, or AMD's XGMI, by so many links.
     Nvlink(u32),
     /// One PCIe switch.
     Switch,
@@ -184,7 +195,7 @@ impl Inventory {
     /// What a device is called everywhere else: `GPU-…` or `MIG-…`, else its number, `0` or `0:1`.
     pub fn name(&self, device: DeviceId) -> String {
         let uuid = match device.mig {
-            Some(_) => self.mig(device).map(|mig| mig.uuid.clone()),
+            Some(_) => self.mig(device).and_then(|mig| mig.uuid.clone()),
             None => self.gpu(device).and_then(|gpu| gpu.uuid.clone()),
         };
         uuid.unwrap_or_else(|| match device.mig {
