@@ -4,7 +4,9 @@
 //! stands in the files below, one a source: [`machine`] says where to look, [`take`] puts together what the others see.
 
 mod amd;
+pub mod cdi;
 mod drm;
+pub mod inject;
 mod intel;
 pub mod machine;
 pub mod nvidia;
