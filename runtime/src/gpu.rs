@@ -6,8 +6,12 @@
 mod amd;
 pub mod cdi;
 mod drm;
+pub mod files;
+pub mod hook;
 pub mod inject;
 mod intel;
+pub mod ld_cache;
+pub mod libraries;
 pub mod machine;
 pub mod nvidia;
 mod pci;

@@ -17,7 +17,8 @@ use oci_spec::runtime::Spec;
 use serde::{Deserialize, Serialize};
 
 use super::cdi::found::{Described, Found};
-use super::cdi::{edit, found, generate};
+use super::cdi::generate::{self, DriverFiles, Source};
+use super::cdi::{edit, found};
 use super::machine::Machine;
 use super::{DeviceId, Inventory};
 use crate::error::{Error, Kind, Result};
@@ -111,6 +112,7 @@ pub struct Injector {
     machine: Machine,
     inventory: Inventory,
     found: OnceLock<Found>,
+    files: OnceLock<DriverFiles>,
 }
 
 /// Gives one container its devices; an [`Injector`] does it for several.
@@ -131,7 +133,7 @@ pub fn inject(
 impl Injector {
     /// Nothing is looked for until a container wants it.
     pub fn new(machine: Machine, inventory: Inventory) -> Self {
-        Self { machine, inventory, found: OnceLock::new() }
+        Self { machine, inventory, found: OnceLock::new(), files: OnceLock::new() }
     }
 
     /// The machine's GPUs.
@@ -179,7 +181,7 @@ impl Injector {
     fn choose(&self, spec: &mut Spec, devices: &[DeviceId], wants: &Wants<'_>) -> Result<Injected> {
         // The machine's own files have the driver's; what a CDI file would mount over them is the same.
         if wants.machine_root || !self.has_files_for(devices) {
-            return self.generate(spec, devices, wants);
+            return self.make(spec, devices, wants);
         }
         let mut attempt = spec.clone();
         let tried = self.described(devices).and_then(|found| Self::apply_found(&mut attempt, &found, wants));
@@ -189,15 +191,37 @@ impl Injector {
                 Ok(injected)
             }
             Err(error) => {
-                let mut injected = self.generate(spec, devices, wants)?;
+                let mut injected = self.make(spec, devices, wants)?;
                 injected.said.insert(0, format!("the machine's CDI files are not used: {}", error.message));
                 Ok(injected)
             }
         }
     }
 
+    /// What is found of the driver; where its libraries are not, NVIDIA's hook may know where they are.
+    fn make(&self, spec: &mut Spec, devices: &[DeviceId], wants: &Wants<'_>) -> Result<Injected> {
+        let is_nvidia = devices.iter().all(|device| device.vendor == Vendor::Nvidia);
+        let by_hook = is_nvidia
+            && !self.has_driver_in_root(wants)
+            && !self.files().has_cuda()
+            && legacy::find(&self.machine).is_some();
+        if by_hook {
+            return legacy::add(spec, &self.machine, &self.inventory, devices, wants);
+        }
+        self.generate(spec, devices, wants)
+    }
+
+    /// Whether the driver's files are in the container's root already: it is the machine's own, and the driver is there.
+    fn has_driver_in_root(&self, wants: &Wants<'_>) -> bool {
+        wants.machine_root && self.machine.is_own()
+    }
+
     fn found(&self) -> &Found {
         self.found.get_or_init(|| Found::on(&self.machine))
+    }
+
+    fn files(&self) -> &DriverFiles {
+        self.files.get_or_init(|| DriverFiles::of(&self.machine, &self.inventory))
     }
 
     fn has_files_for(&self, devices: &[DeviceId]) -> bool {
@@ -252,9 +276,23 @@ impl Injector {
     }
 
     fn generate(&self, spec: &mut Spec, devices: &[DeviceId], wants: &Wants<'_>) -> Result<Injected> {
-        let capabilities = environment::capabilities(wants.capabilities);
-        let edits = generate::edits(&self.machine, &self.inventory, devices, capabilities);
-        let said = edit::apply(&edits, spec)?;
+        let is_nvidia = devices.iter().any(|device| device.vendor == Vendor::Nvidia);
+        let files = (is_nvidia && !self.has_driver_in_root(wants)).then(|| self.files());
+        let mut said = Vec::new();
+        if files.is_some_and(|files| !files.has_cuda()) {
+            said.push(format!(
+                "no libraries of NVIDIA's driver were found below `{}`: programs in the container have those of its image alone",
+                self.machine.root().display()
+            ));
+        }
+        let source = Source {
+            machine: &self.machine,
+            inventory: &self.inventory,
+            files,
+            capabilities: environment::capabilities(wants.capabilities),
+        };
+        let edits = source.edits(devices)?;
+        said.extend(edit::apply(&edits, spec)?);
         environment::restore(spec, wants.visible);
         Ok(Injected { way: Way::Generated, said })
     }

@@ -60,7 +60,8 @@ pub(super) fn add(
     Ok(Injected { way: Way::Hook, said: Vec::new() })
 }
 
-fn find(machine: &Machine) -> Option<PathBuf> {
+/// Where the hook is.
+pub(super) fn find(machine: &Machine) -> Option<PathBuf> {
     // The toolkit is the machine's own where the driver lies elsewhere.
     let own = PLACES.iter().map(PathBuf::from);
     let driver = PLACES.iter().map(|place| machine.path(place));
