@@ -225,7 +225,7 @@ impl Injector {
     }
 
     fn has_files_for(&self, devices: &[DeviceId]) -> bool {
-        devices.iter().any(|device| self.found().has_kind(kind(device.vendor)))
+        devices.iter().filter_map(|device| kind(device.vendor)).any(|kind| self.found().has_kind(kind))
     }
 
     /// What the machine's CDI files say of devices.
@@ -241,7 +241,7 @@ impl Injector {
     ///
     /// Files keep numbers of an earlier boot at times, so a description without the device's own node is not believed.
     fn describe(&self, device: DeviceId) -> Result<Described<'_>> {
-        let (found, kind) = (self.found(), kind(device.vendor));
+        let (found, kind) = (self.found(), kind(device.vendor).unwrap_or_default());
         let nodes = generate::needed_nodes(&self.inventory, device);
         let mut wrong = None;
         for name in names(&self.inventory, device) {
@@ -298,13 +298,14 @@ impl Injector {
     }
 }
 
-/// The kind under which a vendor's own tool describes its cards.
-pub fn kind(vendor: Vendor) -> &'static str {
-    match vendor {
+/// The kind under which a vendor's own tool describes its cards; nothing for those that are not looked for on a machine.
+pub fn kind(vendor: Vendor) -> Option<&'static str> {
+    Some(match vendor {
         Vendor::Nvidia => "nvidia.com/gpu",
         Vendor::Amd => "amd.com/gpu",
         Vendor::Intel => "intel.com/gpu",
-    }
+        _ => return None,
+    })
 }
 
 /// What a device may be called in a CDI file, the surest first.

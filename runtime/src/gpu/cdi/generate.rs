@@ -112,7 +112,7 @@ impl Source<'_> {
         devices.push(described("all".to_owned(), all));
         devices.retain(|device| !device.container_edits.is_empty());
         let mut spec = Spec {
-            kind: kind(vendor).to_owned(),
+            kind: kind(vendor).unwrap_or_default().to_owned(),
             devices,
             container_edits: self.common(vendor)?,
             ..Spec::default()
@@ -137,7 +137,7 @@ impl Source<'_> {
                 }
             }
             Vendor::Amd => edits.device_nodes.extend(node(self.machine, Path::new("/dev/kfd"))),
-            Vendor::Intel => {}
+            _ => {}
         }
         edits.additional_gids = groups(&edits.device_nodes);
         Ok(edits)
@@ -264,6 +264,6 @@ pub(in crate::gpu) fn needed_nodes(inventory: &Inventory, device: DeviceId) -> V
 fn first_node(gpu: &Gpu) -> Option<&PathBuf> {
     gpu.nodes.iter().find(|node| match gpu.vendor {
         Vendor::Nvidia => !node.starts_with("/dev/dri"),
-        Vendor::Amd | Vendor::Intel => node.to_string_lossy().contains("render"),
+        _ => node.to_string_lossy().contains("render"),
     })
 }
