@@ -4,8 +4,14 @@
 //! stands in the files below, one a source: [`machine`] says where to look, [`take`] puts together what the others see.
 
 mod amd;
+pub mod cdi;
 mod drm;
+pub mod files;
+pub mod hook;
+pub mod inject;
 mod intel;
+pub mod ld_cache;
+pub mod libraries;
 pub mod machine;
 pub mod nvidia;
 mod pci;

@@ -34,6 +34,9 @@ pub struct Submission {
     pub keep: bool,
     /// Run only while a slot is free, as one of several jobs of a matrix.
     pub turn: Option<Turn>,
+    /// How GPUs come into the tasks; by the target's choice unless given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gpu_injection: Option<crate::gpu::inject::Way>,
     /// The client stays: its end is the job's, unless it says otherwise.
     pub attended: bool,
 }
