@@ -4,12 +4,21 @@
 //! stands in the files below, one a source: [`machine`] says where to look, [`take`] puts together what the others see.
 
 mod amd;
+pub mod demand;
 mod drm;
 mod intel;
+pub mod lease;
 pub mod machine;
 pub mod nvidia;
 mod pci;
+pub mod pins;
+pub mod placement;
+pub mod seating;
+pub mod sharing;
+mod suits;
 mod take;
+#[cfg(test)]
+pub(crate) mod testing;
 
 use std::path::PathBuf;
 
