@@ -15,6 +15,8 @@ pub(crate) mod explain;
 pub(crate) mod follow;
 #[cfg(target_os = "linux")]
 pub(crate) mod gpu;
+#[cfg(target_os = "linux")]
+pub(crate) mod image;
 pub(crate) mod import;
 pub(crate) mod init;
 #[cfg(target_os = "linux")]

@@ -65,6 +65,8 @@ fn main() -> ExitCode {
         #[cfg(target_os = "linux")]
         Command::Job(command) => return about_jobs(command),
         #[cfg(target_os = "linux")]
+        Command::Image(image) => return commands::jobs::finish(commands::image::run(image)),
+        #[cfg(target_os = "linux")]
         Command::Gpu(gpu) => return commands::jobs::finish(commands::gpu::run(&gpu.command)),
         #[cfg(target_os = "linux")]
         Command::Oci(oci) => return commands::oci::run(oci).into(),

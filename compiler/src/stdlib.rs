@@ -10,7 +10,6 @@ pub mod mig;
 pub mod models;
 pub mod nvidia;
 pub mod providers;
-mod version;
 
 use serde::de::DeserializeOwned;
 
@@ -18,7 +17,7 @@ use crate::diagnostic::Sink;
 use crate::parse::parse;
 use crate::source::{Source, Sources};
 
-pub use version::Version;
+pub use jobc_schema::Version;
 
 /// Reads one built-in file; a test reads them all, so none can fail for a user.
 fn load<T: DeserializeOwned>(path: &str, text: &str) -> T {

@@ -26,6 +26,7 @@ pub mod features;
 pub mod gpu;
 pub mod hooks;
 pub mod id_map;
+pub mod image;
 pub mod job;
 mod kernel_file;
 pub mod lifecycle;

@@ -1,10 +1,16 @@
 //! GPUs: `resources.gpu`.
 
+mod class;
+mod require;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::forms;
 use crate::quantity::Bytes;
+
+pub use class::{is_at_least, least_mib};
+pub use require::{Condition, Facts, Require, Verdict};
 
 /// GPUs of an instance: how many, or how many of which kind.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -81,6 +87,59 @@ pub enum Vendor {
     Amd,
     /// Intel.
     Intel,
+    /// Habana, Intel's Gaudi.
+    Habana,
+    /// Huawei, the Ascend.
+    Huawei,
+    /// Cambricon, the MLU.
+    Cambricon,
+    /// Google, the TPU.
+    Google,
+}
+
+impl Vendor {
+    /// All of them, in the order of the schema.
+    pub const ALL: [Self; 7] =
+        [Self::Nvidia, Self::Amd, Self::Intel, Self::Habana, Self::Huawei, Self::Cambricon, Self::Google];
+
+    /// The name as a job file writes it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Nvidia => "nvidia",
+            Self::Amd => "amd",
+            Self::Intel => "intel",
+            Self::Habana => "habana",
+            Self::Huawei => "huawei",
+            Self::Cambricon => "cambricon",
+            Self::Google => "google",
+        }
+    }
+
+    /// The maker as it writes itself.
+    pub fn maker(self) -> &'static str {
+        match self {
+            Self::Nvidia => "NVIDIA",
+            Self::Amd => "AMD",
+            Self::Intel => "Intel",
+            Self::Habana => "Habana",
+            Self::Huawei => "Huawei",
+            Self::Cambricon => "Cambricon",
+            Self::Google => "Google",
+        }
+    }
+
+    /// What people call its cards: `NVIDIA GPU`, `Gaudi`, `TPU`.
+    pub fn card(self) -> &'static str {
+        match self {
+            Self::Nvidia => "NVIDIA GPU",
+            Self::Amd => "AMD GPU",
+            Self::Intel => "Intel GPU",
+            Self::Habana => "Gaudi",
+            Self::Huawei => "Ascend",
+            Self::Cambricon => "MLU",
+            Self::Google => "TPU",
+        }
+    }
 }
 
 /// A part of the NVIDIA driver that a container may use.
@@ -142,4 +201,41 @@ pub enum Isolation {
     Soft,
     /// The hardware enforces it.
     Hard,
+}
+
+/// What keeps a program inside its slice of a card.
+///
+/// Decided by whoever serves the slice: a cluster's provider at build time, this machine when the job is given its GPUs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Enforcement {
+    /// Nothing: the numbers only say where a program is placed.
+    Nothing,
+    /// A library between the program and the driver.
+    Library,
+    /// The driver.
+    Driver,
+    /// The hardware.
+    Hardware,
+}
+
+impl Enforcement {
+    /// Whether it keeps a slice as strictly as is asked.
+    pub fn satisfies(self, isolation: Isolation) -> bool {
+        match isolation {
+            Isolation::None => true,
+            Isolation::Soft => self >= Self::Library,
+            Isolation::Hard => self >= Self::Hardware,
+        }
+    }
+
+    /// In words: `the driver`.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Nothing => "nothing",
+            Self::Library => "a library",
+            Self::Driver => "the driver",
+            Self::Hardware => "the hardware",
+        }
+    }
 }

@@ -19,6 +19,7 @@ pub mod role;
 pub mod scalar;
 pub mod storage;
 pub mod target;
+mod version;
 
 pub use duration::Seconds;
 pub use job::Job;
@@ -27,6 +28,7 @@ pub use pointer::Pointer;
 pub use quantity::{Bytes, Cpus};
 pub use scalar::{EnvValue, Scalar};
 pub use target::{BackendName, Targets};
+pub use version::Version;
 
 /// The JSON Schema of job files.
 pub const JOB_SCHEMA: &str = include_str!("../job.v1.schema.json");

@@ -1,5 +1,6 @@
 //! `targets.yaml`: how a place provides what jobs need; spec section "Targets".
 
+mod gpus;
 mod kubernetes;
 mod openpai;
 
@@ -7,6 +8,7 @@ use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use gpus::{TargetCard, TargetGpus};
 pub use kubernetes::{
     KubernetesGpu, KubernetesKind, KubernetesTarget, Patch, PodSettings, Queue, RolePodSettings, Storage,
 };
@@ -48,6 +50,10 @@ pub struct Target {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1), extend("examples" = ["registry.example.com/ml"]))]
     pub registry: Option<String>,
+    /// The GPUs of its machines, which jobs are checked against when they are built.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("examples" = [{"driver": "550.54.15", "cards": [{"model": "A100-80GB", "count": 8}]}]))]
+    pub gpus: Option<TargetGpus>,
     /// Settings of OCI bundles.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = [{"gpu_injection": "hook"}]))]

@@ -97,6 +97,7 @@ fn resolve_share(share: &Share, at: &Pointer, sink: &mut Sink) -> SharePlan {
         profile: share.profile.clone(),
         isolation: share.isolation,
         same_card: share.same_card,
+        enforced_by: None,
     }
 }
 

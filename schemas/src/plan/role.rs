@@ -4,7 +4,7 @@ use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::gpu::{DriverCapability, Isolation, Vendor};
+use crate::gpu::{DriverCapability, Enforcement, Isolation, Vendor};
 use crate::pointer::Pointer;
 use crate::resources::Publish;
 use crate::role::{NeedState, RetryScope, Security};
@@ -233,6 +233,9 @@ pub struct SharePlan {
     pub isolation: Isolation,
     /// Whether all slices must be on one card.
     pub same_card: bool,
+    /// What keeps programs inside it, where the target decides; absent: the machine decides that runs the job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub enforced_by: Option<Enforcement>,
 }
 
 /// A port of each instance.

@@ -81,7 +81,7 @@ fn resources(notes: &mut Notes, task: Task<'_>) {
 
 fn gpus(notes: &mut Notes, task: Task<'_>, gpu: &GpuPlan) {
     notes.add("gpus", gpu::list(&gpu::numbers(gpu, task)));
-    notes.add("gpu.vendor", gpu::vendor(gpu.vendor));
+    notes.add("gpu.vendor", gpu.vendor.as_str());
     if !gpu.models.is_empty() {
         notes.add("gpu.models", gpu.models.join(","));
     }

@@ -55,8 +55,8 @@ pub(super) fn env(task: Task<'_>) -> Vec<(&'static str, String)> {
             env
         }
         Vendor::Amd => vec![("AMD_VISIBLE_DEVICES", visible)],
-        // Intel's have no such contract: the nodes of /dev/dri are all there is.
-        Vendor::Intel => vec![],
+        // Intel's have no such contract: the nodes of /dev/dri are all there is. The others are refused.
+        _ => vec![],
     }
 }
 
@@ -96,9 +96,8 @@ pub(super) fn check_injection(job: &JobPlan, chosen: GpuInjection, sink: &mut Si
         };
         let what = match (&gpu.share, gpu.vendor) {
             (Some(_), _) => "slices of a GPU",
-            (None, Vendor::Amd) => "AMD GPUs",
-            (None, Vendor::Intel) => "Intel GPUs",
             (None, Vendor::Nvidia) => "these GPUs",
+            (None, vendor) => &format!("{}s", vendor.card()),
         };
         sink.push(
             Diagnostic::warning(
@@ -138,15 +137,6 @@ fn nvidia_hook() -> Hooks {
 /// `12.4.1` as `12.4`: the driver knows no more of a CUDA version.
 fn major_minor(version: &str) -> String {
     version.split('.').take(2).collect::<Vec<_>>().join(".")
-}
-
-/// The name of the vendor as users write it.
-pub(super) fn vendor(vendor: Vendor) -> &'static str {
-    match vendor {
-        Vendor::Nvidia => "nvidia",
-        Vendor::Amd => "amd",
-        Vendor::Intel => "intel",
-    }
 }
 
 fn capability(capability: DriverCapability) -> &'static str {

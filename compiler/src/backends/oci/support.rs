@@ -58,6 +58,12 @@ pub(super) fn support(capability: Capability, place: &Pointer, job: &JobPlan) ->
         | C::GpuProfile
         | C::Gpu(Vendor::Intel)
         | C::Network(Network::Job) => Support::Plan,
+        C::Gpu(vendor @ (Vendor::Habana | Vendor::Huawei | Vendor::Cambricon | Vendor::Google)) => {
+            Support::None(format!(
+                "a machine's own jobs get GPUs of NVIDIA, AMD and Intel, and no {}; a Kubernetes target can serve it",
+                vendor.card()
+            ))
+        }
         C::Gpu(Vendor::Nvidia | Vendor::Amd)
         | C::GpuNone
         | C::GpuVersion

@@ -82,7 +82,9 @@ pub(super) fn support(capability: Capability, job: &JobPlan) -> Support {
         Capability::Gpu(Vendor::Amd) => {
             sku(job, |role| role.resources.gpu.as_ref().is_some_and(|gpu| gpu.vendor == Vendor::Amd))
         }
-        Capability::Gpu(Vendor::Intel) => none("OpenPAI schedules GPUs of NVIDIA and AMD"),
+        Capability::Gpu(
+            Vendor::Intel | Vendor::Habana | Vendor::Huawei | Vendor::Cambricon | Vendor::Google,
+        ) => none("OpenPAI schedules GPUs of NVIDIA and AMD"),
         Capability::GpuModel => {
             sku(job, |role| role.resources.gpu.as_ref().is_some_and(|gpu| !gpu.models.is_empty()))
         }

@@ -52,9 +52,9 @@ fn mismatch(reference: &str, facts: &ImageFacts, vendor: Vendor) -> Option<(Stri
     match facts.vendor {
         Some(made_for) if made_for == vendor => None,
         Some(made_for) => {
-            let what = format!("the image `{reference}` is made for GPUs of {}", name(made_for));
-            let key = name(made_for).to_ascii_lowercase();
-            Some((what, format!("take an image for {}, or write `vendor: {key}` under `gpu`", name(vendor))))
+            let what = format!("the image `{reference}` is made for GPUs of {}", made_for.maker());
+            let (wanted, key) = (vendor.maker(), made_for.as_str());
+            Some((what, format!("take an image for {wanted}, or write `vendor: {key}` under `gpu`")))
         }
         None if reference.contains("tensorflow/tensorflow:") => {
             let what = format!("the image `{reference}` is the one without GPU support");
@@ -67,14 +67,6 @@ fn mismatch(reference: &str, facts: &ImageFacts, vendor: Vendor) -> Option<(Stri
                 "take an image such as `nvidia/cuda` or `pytorch/pytorch`, or install the library".to_owned(),
             ))
         }
-    }
-}
-
-fn name(vendor: Vendor) -> &'static str {
-    match vendor {
-        Vendor::Nvidia => "NVIDIA",
-        Vendor::Amd => "AMD",
-        Vendor::Intel => "Intel",
     }
 }
 

@@ -139,7 +139,10 @@ fn rehearsed(args: &RunArgs, built: &Built, job: &BuiltJob, folder: &Folder) -> 
         let given = allocate::task(&provided, &task, begun.folder())?;
         let root = match &given.root {
             Root::Folder(path) => path.display().to_string(),
-            Root::Overlay { lower, .. } => format!("{} under a writable layer in memory", lower.display()),
+            Root::Overlay { lowers, .. } => match &lowers[..] {
+                [lower] => format!("{} under a writable layer in memory", lower.display()),
+                lowers => format!("{} layers under a writable layer in memory", lowers.len()),
+            },
         };
         let changed: String = given.said.iter().map(|line| format!("changed: {line}\n")).collect();
         let request = Request {

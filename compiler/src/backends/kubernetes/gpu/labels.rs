@@ -1,5 +1,6 @@
 //! The labels a node must have so that its GPUs are what a role asks for: those of GPU feature discovery.
 
+use jobc_schema::gpu::least_mib;
 use jobc_schema::plan::{GpuPlan, JobPlan, RolePlan};
 
 use super::products::{labels_of, mig_labels};
@@ -93,20 +94,6 @@ fn product(gpu: &GpuPlan, provider: Provider) -> Option<Requirement> {
     (!values.is_empty()).then_some(Requirement { key: PRODUCT, operator: "In", values, asked_by })
 }
 
-/// Classes of cards in MiB, and the most that a card of the class reports.
-const CLASSES: [u64; 15] =
-    [6144, 8192, 10240, 11264, 12288, 16384, 20480, 24576, 32768, 40960, 49152, 65536, 81920, 96256, 98304];
-
-/// The least MiB that a card of the asked class reports.
-///
-/// Cards report up to 8% less than their nominal class (firmware and ECC take the rest: a T4 of 16 GB has 15109 MiB,
-/// an L4 of 24 GB 23034), so the bound lies there, but above everything the next smaller class reports.
-fn least_mib(bytes: u64) -> u64 {
-    let asked = bytes.div_ceil(1 << 20).max(1);
-    let smaller = CLASSES.iter().rev().find(|class| **class < asked).copied().unwrap_or(0);
-    (asked * 92 / 100).max(smaller + 1).min(asked)
-}
-
 /// `version` or later, as alternatives: a greater major, or the same with a greater minor, and so on.
 fn at_least(version: &str, keys: [&'static str; 3], asked_by: &'static str) -> Vec<Vec<Requirement>> {
     let numbers: Vec<u64> = version.split('.').map_while(|part| part.parse().ok()).collect();
@@ -146,22 +133,6 @@ fn product_of(left: &[Vec<Requirement>], right: &[Vec<Requirement>]) -> Vec<Vec<
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_card_of_the_class_reports_enough() {
-        let check = |gib: u64, enough: &[u64], short: &[u64]| {
-            let least = least_mib(gib << 30);
-            assert!(enough.iter().all(|mib| *mib >= least), "{gib} GiB: {least}");
-            assert!(short.iter().all(|mib| *mib < least), "{gib} GiB: {least}");
-        };
-        check(16, &[15109, 16160, 16384], &[12288]);
-        check(24, &[22731, 23034, 24576], &[20475]);
-        check(11, &[11264], &[10240]);
-        check(40, &[40536, 40960], &[32768]);
-        check(80, &[81037, 81559, 81920], &[65536]);
-        check(96, &[97871], &[95830]);
-        check(141, &[143_771], &[97871]);
-    }
 
     #[test]
     fn a_version_or_later_is_a_list_of_alternatives() {

@@ -37,15 +37,16 @@ pub(crate) fn provider(job: &JobPlan, vendor: Vendor) -> Result<Provider, String
             Vendor::Nvidia => Provider::Nvidia,
             Vendor::Amd => Provider::Amd,
             Vendor::Intel => Provider::Intel,
+            _ => return Err(format!("this version writes nothing for a {}", vendor.card())),
         });
     };
     match TABLE.iter().find(|(name, ..)| *name == named) {
         Some((_, provider, of)) if *of == vendor => Ok(*provider),
         Some((name, _, of)) => Err(format!(
             "the target's GPU provider `{name}` serves {} GPUs and the role asks for {}; write `vendor: {}` or choose another target",
-            vendor_name(*of),
-            vendor_name(vendor),
-            format!("{of:?}").to_lowercase()
+            of.maker(),
+            vendor.maker(),
+            of.as_str()
         )),
         None => {
             let known: Vec<String> = TABLE.iter().map(|(name, ..)| format!("`{name}`")).collect();
@@ -54,15 +55,6 @@ pub(crate) fn provider(job: &JobPlan, vendor: Vendor) -> Result<Provider, String
                 known.join(", ")
             ))
         }
-    }
-}
-
-/// The vendor as it writes itself.
-pub(crate) fn vendor_name(vendor: Vendor) -> &'static str {
-    match vendor {
-        Vendor::Nvidia => "NVIDIA",
-        Vendor::Amd => "AMD",
-        Vendor::Intel => "Intel",
     }
 }
 
