@@ -4,10 +4,16 @@
 //! stands in the files below, one a source: [`machine`] says where to look, [`take`] puts together what the others see.
 
 mod amd;
+pub mod cdi;
 pub mod demand;
 mod drm;
+pub mod files;
+pub mod hook;
+pub mod inject;
 mod intel;
+pub mod ld_cache;
 pub mod lease;
+pub mod libraries;
 pub mod machine;
 pub mod nvidia;
 mod pci;

@@ -84,12 +84,8 @@ pub fn task(provided: &Provided, task: &TaskId, container: &Path) -> Result<Give
 
 /// Makes absolute what was relative to the bundle, and names the groups of this run.
 fn settle(spec: &mut Spec, dir: &Path, root: &Root, group: &str) {
-    let path = match root {
-        Root::Folder(path) => path,
-        Root::Overlay { on, .. } => on,
-    };
     let mut of_spec = spec.root().clone().unwrap_or_default();
-    of_spec.set_path(path.clone());
+    of_spec.set_path(root.place());
     spec.set_root(Some(of_spec));
     for mount in spec.mounts_mut().iter_mut().flatten() {
         if let Some(source) = mount.source().as_ref().filter(|_| is_bind(mount)) {
