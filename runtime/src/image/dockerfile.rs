@@ -14,7 +14,9 @@
 //! and terminators otherwise than BuildKit. It judges this reader in the tests.
 
 mod expand;
+pub mod glob;
 mod heredoc;
+pub mod ignore;
 mod instruction;
 mod lines;
 mod stages;
@@ -389,21 +391,21 @@ impl Instruction {
     pub fn sources(&self) -> Vec<&From> {
         match &self.kind {
             Kind::Copy(copy) | Kind::Add(copy) => copy.from.iter().collect(),
-            Kind::Run(run) => run.mounts.iter().filter_map(|mount| mount.kind.from()).collect(),
+            Kind::Run(run) => run.mounts.iter().filter_map(|mount| mount.kind.source()).collect(),
             _ => Vec::new(),
         }
     }
 }
 
 impl MountKind {
-    fn from(&self) -> Option<&From> {
+    fn source(&self) -> Option<&From> {
         match self {
             Self::Bind { from, .. } | Self::Cache { from, .. } => from.as_ref(),
             Self::Tmpfs { .. } | Self::Secret { .. } => None,
         }
     }
 
-    fn from_mut(&mut self) -> Option<&mut From> {
+    fn source_mut(&mut self) -> Option<&mut From> {
         match self {
             Self::Bind { from, .. } | Self::Cache { from, .. } => from.as_mut(),
             Self::Tmpfs { .. } | Self::Secret { .. } => None,

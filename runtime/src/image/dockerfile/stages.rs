@@ -289,7 +289,7 @@ fn sources(stage: &mut Stage) -> Vec<&mut From> {
     for instruction in &mut stage.instructions {
         match &mut instruction.kind {
             Kind::Copy(copy) | Kind::Add(copy) => all.extend(copy.from.as_mut()),
-            Kind::Run(run) => all.extend(run.mounts.iter_mut().filter_map(|mount| mount.kind.from_mut())),
+            Kind::Run(run) => all.extend(run.mounts.iter_mut().filter_map(|mount| mount.kind.source_mut())),
             _ => {}
         }
     }

@@ -77,20 +77,19 @@ pub(super) fn read(
     for word in words {
         let heredoc =
             opening(&word.text).and_then(|opening| heredocs.iter().find(|raw| raw.name == opening.name));
-        match heredoc {
-            Some(raw) => copy.sources.push(Source::Heredoc(Heredoc {
+        if let Some(raw) = heredoc {
+            copy.sources.push(Source::Heredoc(Heredoc {
                 name: raw.name.clone(),
                 content: raw.text(),
                 expand: raw.expand,
                 span: raw.span.clone(),
-            })),
-            None => {
-                if add {
-                    remote(&word, scope);
-                }
-                copy.sources.push(Source::Path(word));
-            }
+            }));
+            continue;
         }
+        if add {
+            remote(&word, scope);
+        }
+        copy.sources.push(Source::Path(word));
     }
     one_folder(&copy, name, scope);
     Some(copy)

@@ -31,21 +31,9 @@ pub(super) fn read(flag: &Flag<'_>, scope: &mut Scope<'_>) -> Option<Mount> {
     let fields = fields(flag, scope)?;
     let kind = fields.kind.as_ref().map_or("bind", |word| word.text.as_str()).to_ascii_lowercase();
     only_of_its_kind(&kind, &fields, scope)?;
-    let number = |word: &Option<Word>, radix, scope: &mut Scope<'_>| match word {
-        None => Some(None),
-        Some(word) => match u32::from_str_radix(&word.text, radix) {
-            Ok(number) => Some(Some(number)),
-            Err(_) => {
-                let what = if radix == 8 { "mode in octal digits" } else { "number" };
-                let message = format!("`{}` is no {what}", word.text);
-                scope.problems.wrong(word.span.clone(), message, "such as `mode=0755`, `uid=1000`");
-                None
-            }
-        },
-    };
-    let mode = number(&fields.mode, 8, scope)?;
-    let uid = number(&fields.uid, 10, scope)?;
-    let gid = number(&fields.gid, 10, scope)?;
+    let mode = number(fields.mode.as_ref(), 8, scope)?;
+    let uid = number(fields.uid.as_ref(), 10, scope)?;
+    let gid = number(fields.gid.as_ref(), 10, scope)?;
     let from = match &fields.from {
         Some(word) => Some(source(&word.text, word.span.clone(), scope)?),
         None => None,
@@ -229,6 +217,19 @@ fn only_of_its_kind(kind: &str, fields: &Fields, scope: &mut Scope<'_>) -> Optio
         return None;
     }
     Some(())
+}
+
+/// A number where there is one; nothing where it cannot be read, which is told.
+#[expect(clippy::option_option, reason = "absent and wrong are two things")]
+fn number(word: Option<&Word>, radix: u32, scope: &mut Scope<'_>) -> Option<Option<u32>> {
+    let Some(word) = word else { return Some(None) };
+    if let Ok(number) = u32::from_str_radix(&word.text, radix) {
+        return Some(Some(number));
+    }
+    let what = if radix == 8 { "mode in octal digits" } else { "number" };
+    let message = format!("`{}` is no {what}", word.text);
+    scope.problems.wrong(word.span.clone(), message, "such as `mode=0755`, `uid=1000`");
+    None
 }
 
 fn boolean(text: &str) -> Option<bool> {
