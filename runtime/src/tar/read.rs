@@ -222,11 +222,7 @@ impl<R: BufRead> Reader<R> {
         while count < BLOCK {
             let there = filled(&mut self.input)?;
             if there.is_empty() {
-                return if count == 0 {
-                    Ok(None)
-                } else {
-                    Err(cut_off("it ends in the middle of a header"))
-                };
+                return if count == 0 { Ok(None) } else { Err(cut_off("it ends in the middle of a header")) };
             }
             let more = there.len().min(BLOCK - count);
             block[count..count + more].copy_from_slice(&there[..more]);

@@ -60,12 +60,7 @@ fn number(inventory: &Inventory, gpu: &Gpu) -> String {
     if inventory.gpus.iter().all(|other| other.vendor == gpu.vendor) {
         return gpu.index.to_string();
     }
-    let vendor = match gpu.vendor {
-        Vendor::Nvidia => "nvidia",
-        Vendor::Amd => "amd",
-        Vendor::Intel => "intel",
-    };
-    format!("{vendor} {}", gpu.index)
+    format!("{} {}", gpu.vendor.as_str(), gpu.index)
 }
 
 fn name(gpu: &Gpu) -> String {
