@@ -1,7 +1,6 @@
 //! The rows of `jobc gpu ls`: one a card, below it one a MIG instance.
 
 use jobc_runtime::gpu::{Gpu, Inventory, MigDevice, Way};
-use jobc_schema::gpu::Vendor;
 
 use crate::quantity::bytes;
 use crate::table::Table;
