@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use jobc_runtime::error::{Error, Kind};
-use jobc_runtime::image::store::Store;
-use jobc_runtime::image::{Platform, Reference};
+use jobc_runtime::image::store::Named;
+use jobc_runtime::image::{Platform, Reference, Store};
 use serde_json::json;
 
 use crate::args::FormatArg;
@@ -14,16 +14,15 @@ use crate::progress::Meter;
 use crate::{registries, terminal};
 
 pub(super) fn run(args: &PushArgs, store: &Store) -> Result<ExitCode> {
-    let image: Reference = args.image.parse().map_err(Failure::wrong_use)?;
-    let destination = match &args.destination {
-        Some(destination) => destination.parse().map_err(Failure::wrong_use)?,
-        None => image.clone(),
+    let Named { name, descriptor } = super::name::find(store, &args.image)?;
+    let destination: Reference = match (&args.destination, name) {
+        (Some(destination), _) => destination.parse().map_err(Failure::wrong_use)?,
+        (None, Some(name)) => name.parse().map_err(Failure::wrong_use)?,
+        (None, None) => {
+            let error = Error::new(Kind::Config, format!("`{}` has no name to send it under", args.image));
+            return Err(Failure::wrong_use(error.help("write the name that it is to have there")));
+        }
     };
-    let descriptor = store.find(&image)?.ok_or_else(|| {
-        let message = format!("there is no image `{}` here", image.familiar());
-        let error = Error::new(Kind::State, message).help("`jobc image ls` shows the images that are here");
-        Failure::wrong_use(error)
-    })?;
     let client = registries::client(args.plain_http).map_err(Failure::wrong_use)?;
     let meter = Meter::new(args.format, args.quiet);
     let told = |progress| meter.tell(&progress);

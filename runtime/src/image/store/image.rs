@@ -78,6 +78,15 @@ impl Store {
         select(index, self.document(index)?, platform)
     }
 
+    /// Every image that a descriptor stands for and that is here, one a platform. What is no image is left out.
+    pub fn images_in(&self, descriptor: &Descriptor) -> Vec<Image> {
+        if media::is_index(&descriptor.media_type) {
+            let index: Index = self.document(descriptor).unwrap_or_default();
+            return index.manifests.iter().flat_map(|manifest| self.images_in(manifest)).collect();
+        }
+        self.read_image(descriptor).into_iter().collect()
+    }
+
     /// The image of a manifest, whatever its platform.
     pub(super) fn read_image(&self, descriptor: &Descriptor) -> Result<Image> {
         let manifest: Manifest = self.document(descriptor)?;
