@@ -69,15 +69,6 @@ impl Store {
         .help("name an image whose manifest is of OCI or of Docker's schema 2"))
     }
 
-    /// The entry of an index in the store that serves a platform best, which need not be in the store itself.
-    ///
-    /// # Errors
-    ///
-    /// The index is not there, or none of its entries is for the platform.
-    pub fn entry_for(&self, index: &Descriptor, platform: &Platform) -> Result<Descriptor> {
-        select(index, self.document(index)?, platform)
-    }
-
     /// Every image that a descriptor stands for and that is here, one a platform. What is no image is left out.
     pub fn images_in(&self, descriptor: &Descriptor) -> Vec<Image> {
         if media::is_index(&descriptor.media_type) {
@@ -85,6 +76,15 @@ impl Store {
             return index.manifests.iter().flat_map(|manifest| self.images_in(manifest)).collect();
         }
         self.read_image(descriptor).into_iter().collect()
+    }
+
+    /// The entry of an index in the store that serves a platform best, which need not be in the store itself.
+    ///
+    /// # Errors
+    ///
+    /// The index is not there, or none of its entries is for the platform.
+    pub fn entry_for(&self, index: &Descriptor, platform: &Platform) -> Result<Descriptor> {
+        select(index, self.document(index)?, platform)
     }
 
     /// The image of a manifest, whatever its platform.
