@@ -87,14 +87,10 @@ impl Allocation {
         let broken =
             |error: serde_json::Error| Error::new(Kind::Config, format!("config.json is not JSON: {error}"));
         let mut config: Value = serde_json::from_slice(&bundle.text).map_err(broken)?;
-        let path = match &self.root {
-            Root::Folder(path) => path,
-            Root::Overlay { on, .. } => on,
-        };
         if !config["root"].is_object() {
             config["root"] = json!({});
         }
-        config["root"]["path"] = json!(path);
+        config["root"]["path"] = json!(self.root.place());
         if let Some(NamedUser { uid, gid, further, .. }) = &self.user {
             let user = &mut config["process"]["user"];
             user["uid"] = json!(uid);

@@ -4,12 +4,27 @@
 //! stands in the files below, one a source: [`machine`] says where to look, [`take`] puts together what the others see.
 
 mod amd;
+pub mod cdi;
+pub mod demand;
 mod drm;
+pub mod files;
+pub mod hook;
+pub mod inject;
 mod intel;
+pub mod ld_cache;
+pub mod lease;
+pub mod libraries;
 pub mod machine;
 pub mod nvidia;
 mod pci;
+pub mod pins;
+pub mod placement;
+pub mod seating;
+pub mod sharing;
+mod suits;
 mod take;
+#[cfg(test)]
+pub(crate) mod testing;
 
 use std::path::PathBuf;
 
@@ -54,7 +69,7 @@ pub enum Source {
 }
 
 /// A card.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Gpu {
     /// Who makes it.
     pub vendor: Vendor,
@@ -64,6 +79,9 @@ pub struct Gpu {
     pub uuid: Option<String>,
     /// As the driver calls it, `NVIDIA H200`.
     pub name: String,
+    /// The line of products it belongs to, in the words of `NVIDIA_REQUIRE_…`: `tesla`, `geforce`, `nvidia`.
+    #[serde(default)]
+    pub brand: Option<String>,
     /// Its place on the PCI bus, `0000:3b:00.0`, in lower case.
     pub pci: Option<String>,
     /// The number of its node: N of /dev/nvidiaN, renderD(128+N) and so on; differs from the index at times.

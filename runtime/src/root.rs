@@ -137,6 +137,14 @@ impl Root {
         Ok(self)
     }
 
+    /// Where the root stands in the container's mount namespace until it is entered: what hooks are told.
+    pub fn place(&self) -> PathBuf {
+        match self {
+            Self::Folder(path) => path.clone(),
+            Self::Overlay { on, .. } => on.join("root"),
+        }
+    }
+
     /// The folders of the machine whose files the container begins with, lowest first.
     pub fn folders(&self) -> &[PathBuf] {
         match self {

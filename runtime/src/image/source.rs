@@ -13,6 +13,7 @@
 
 mod archive;
 mod docker;
+mod known;
 mod layout;
 mod rootfs;
 
@@ -23,6 +24,8 @@ use super::{Config, Descriptor, Manifest, Platform, Reference, Store, Told};
 use crate::bundle::because;
 use crate::error::{Error, Kind, Result};
 use crate::image::manifest::media;
+
+pub use known::the_image;
 
 /// An image that was brought in, and what it is called where it comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -104,6 +107,15 @@ fn finish(store: &Store, mut config: Config, layers: Vec<(Descriptor, super::Dig
     store.put_json(&Manifest::new(config, layers), media::MANIFEST)
 }
 
+/// Notes in a file what a source holds.
+fn kept(note: &Path, descriptor: &Descriptor) -> std::io::Result<()> {
+    let folder = note.parent().unwrap_or(note);
+    std::fs::create_dir_all(folder)?;
+    let new = note.with_extension(std::process::id().to_string());
+    std::fs::write(&new, super::store::sorted_json(descriptor))?;
+    std::fs::rename(&new, note)
+}
+
 /// What a source says is not so.
 fn broken(source: &Path, why: impl std::fmt::Display) -> Error {
     Error::new(Kind::Config, format!("`{}` is not whole: {why}", source.display()))
@@ -113,3 +125,6 @@ fn broken(source: &Path, why: impl std::fmt::Display) -> Error {
 fn given_up() -> Error {
     Error::new(Kind::State, "the import was given up")
 }
+
+#[cfg(test)]
+mod tests;
