@@ -255,6 +255,9 @@ pub struct Companions {
     /// Whether it shares the node's IPC namespace.
     #[serde(default, skip_serializing_if = "is_false")]
     pub host_ipc: bool,
+    /// Whether its /dev/shm is that of the server it shares the GPU through, so that it has no size of its own.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub shared_shm: bool,
     /// The user it runs as.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_as_user: Option<i64>,

@@ -46,7 +46,7 @@ pub(super) fn template(
     let given = gpu::given(cluster.job, role);
     let given = given.as_ref();
     let mut volumes = Volumes::default();
-    volumes.add_storage(cluster, role, origins);
+    volumes.add_storage(cluster, role, !given.is_some_and(|given| given.shared_shm), origins);
     config::add_files(cluster, configs, role, &mut volumes);
     if cluster.job.distributed.as_ref().is_some_and(|d| d.ssh.is_some()) && is_member(cluster.job, role) {
         config::add_ssh(cluster, false, &mut volumes);

@@ -18,7 +18,7 @@ pub(super) struct Filler<'a> {
 pub(crate) struct Rounded {
     /// The part of the share.
     pub part: Part,
-    /// The unit: `GiB`, `5 %`.
+    /// The unit: `GiB`, `steps of 5 %`.
     pub unit: String,
     /// What it became: `9 GiB`.
     pub to: String,
@@ -90,7 +90,7 @@ impl<'a> Filler<'a> {
             "memory" => {
                 let (amount, inexact) = self.memory(share?.memory_bytes?, ask.unit?)?;
                 if let Some(unit) = inexact {
-                    *rounded = Some(Rounded { part: Part::Memory, to: format!("{amount} × {unit}"), unit });
+                    *rounded = Some(Rounded { part: Part::Memory, to: format!("{amount} {unit}"), unit });
                 }
                 amount.to_string()
             }
@@ -99,7 +99,7 @@ impl<'a> Filler<'a> {
                 let step = ask.step.unwrap_or(1);
                 let up = cores.next_multiple_of(step);
                 if up != cores {
-                    let unit = format!("{step} %");
+                    let unit = format!("steps of {step} %");
                     *rounded = Some(Rounded { part: Part::Cores, unit, to: format!("{up} %") });
                 }
                 up.to_string()
@@ -135,11 +135,11 @@ impl<'a> Filler<'a> {
             (unit, _) => unit,
         };
         let (size, name) = match unit {
-            Unit::B => (1, "1 byte"),
-            Unit::MiB => (1 << 20, "1 MiB"),
-            Unit::Blocks => (1 << 28, "256 MiB"),
-            Unit::GB => (1_000_000_000, "1 GB"),
-            Unit::GiB | Unit::Setting => (1 << 30, "1 GiB"),
+            Unit::B => (1, "bytes"),
+            Unit::MiB => (1 << 20, "MiB"),
+            Unit::Blocks => (1 << 28, "blocks of 256 MiB"),
+            Unit::GB => (1_000_000_000, "GB"),
+            Unit::GiB | Unit::Setting => (1 << 30, "GiB"),
         };
         let inexact = (!bytes.is_multiple_of(size)).then(|| name.to_owned());
         Some((bytes.div_ceil(size).max(1), inexact))

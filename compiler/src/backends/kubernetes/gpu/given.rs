@@ -28,6 +28,8 @@ pub(crate) struct Given {
     pub(crate) scheduler: Option<&'static str>,
     /// Whether the pod shares the node's IPC namespace.
     pub(crate) host_ipc: bool,
+    /// Whether /dev/shm is the server's, through which the GPU is shared.
+    pub(crate) shared_shm: bool,
     /// Who the container runs as.
     pub(crate) run_as_user: Option<i64>,
     /// Linux capabilities.
@@ -49,7 +51,8 @@ pub(crate) fn given(job: &JobPlan, role: &RolePlan) -> Option<Given> {
     let way = provider.way(gpu.share.as_ref())?;
     let holes = Filler::new(provider, role, settings(job))?;
     let renamed = settings(job).gpu.as_ref().and_then(|gpu| gpu.resource.clone());
-    let mut given = Given { claim: provider.claim.is_some(), ..Given::default() };
+    let mut given =
+        Given { claim: provider.claim.is_some(), shared_shm: way.shared_claim, ..Given::default() };
     for ask in way.asks.iter().filter(|ask| !ask.above_one || gpu.count > 1) {
         for j in 0..if ask.each { gpu.count } else { 1 } {
             given.add(&holes, ask, j, renamed.as_ref());
@@ -102,6 +105,7 @@ impl Given {
     fn accompany(&mut self, holes: &Filler<'_>, pod: &'static Companions) {
         self.scheduler = pod.scheduler.as_deref();
         self.host_ipc = pod.host_ipc;
+        self.shared_shm |= pod.shared_shm;
         self.run_as_user = pod.run_as_user;
         self.linux_capabilities = &pod.linux_capabilities;
         let fill = |(key, text): (&String, &String)| Some((key.clone(), holes.plain(text)?));

@@ -21,6 +21,21 @@ pub(crate) fn check(cluster: &Cluster<'_>, sink: &mut Sink) {
             release(cluster, role, provider, sink);
         }
         rounded(cluster, role, provider, sink);
+        shm(cluster, role, provider, sink);
+    }
+}
+
+/// A size of /dev/shm that is not used, as programs meet the provider's server there.
+fn shm(cluster: &Cluster<'_>, role: &RolePlan, provider: &Provider, sink: &mut Sink) {
+    if role.resources.shm_bytes.is_some() && given(cluster.job, role).is_some_and(|given| given.shared_shm) {
+        sink.push(
+            Diagnostic::info(
+                codes::GPU_PROVIDER_NEEDS,
+                format!("the programs of role `{}` share /dev/shm with the server of `{}`, so its size is the server's", role.name, provider.name),
+            )
+            .at(&role.at().keys(["resources", "shm"]), "is not used")
+            .note("a volume of its own there would cut them off from it"),
+        );
     }
 }
 
@@ -171,7 +186,7 @@ fn rounded(cluster: &Cluster<'_>, role: &RolePlan, provider: &Provider, sink: &m
             Diagnostic::info(
                 codes::GPU_ROUNDED,
                 format!(
-                    "`{}` counts in steps of {}; the slice is rounded up to {}",
+                    "`{}` counts in {}; the slice is rounded up to {}",
                     provider.name, rounded.unit, rounded.to
                 ),
             )
