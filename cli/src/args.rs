@@ -1,6 +1,10 @@
 //! The command line.
 
 #[cfg(target_os = "linux")]
+pub(crate) mod gpu;
+#[cfg(target_os = "linux")]
+pub(crate) mod image;
+#[cfg(target_os = "linux")]
 pub(crate) mod jobs;
 #[cfg(target_os = "linux")]
 pub(crate) mod oci;
@@ -18,7 +22,7 @@ use jobc_schema::BackendName;
 use jobc_schema::target::GpuInjection;
 
 #[cfg(target_os = "linux")]
-use {jobs::JobCommand, oci::OciArgs, run::RunArgs};
+use {gpu::GpuArgs, image::ImageArgs, jobs::JobCommand, oci::OciArgs, run::RunArgs};
 
 /// Compile one job file into Dockerfiles, OCI bundles, cgroup files, Kubernetes manifests and OpenPAI jobs.
 #[derive(Debug, Parser)]
@@ -46,6 +50,12 @@ pub(crate) enum Command {
     #[cfg(target_os = "linux")]
     #[command(flatten)]
     Job(JobCommand),
+    /// Fetch, show and send images
+    #[cfg(target_os = "linux")]
+    Image(ImageArgs),
+    /// Show the GPUs of this machine and who has them
+    #[cfg(target_os = "linux")]
+    Gpu(GpuArgs),
     /// Make, start and remove containers as an OCI runtime does, for podman, containerd and others
     #[cfg(target_os = "linux")]
     Oci(OciArgs),

@@ -13,6 +13,10 @@ pub(crate) mod exec;
 pub(crate) mod explain;
 #[cfg(target_os = "linux")]
 pub(crate) mod follow;
+#[cfg(target_os = "linux")]
+pub(crate) mod gpu;
+#[cfg(target_os = "linux")]
+pub(crate) mod image;
 pub(crate) mod import;
 pub(crate) mod init;
 #[cfg(target_os = "linux")]

@@ -9,7 +9,11 @@ mod disk;
 mod input;
 mod output;
 #[cfg(target_os = "linux")]
+mod progress;
+#[cfg(target_os = "linux")]
 mod quantity;
+#[cfg(target_os = "linux")]
+mod registries;
 mod report;
 #[cfg(target_os = "linux")]
 mod table;
@@ -64,6 +68,10 @@ fn main() -> ExitCode {
         Command::Run(run) => return commands::run::run(run, args.format).into(),
         #[cfg(target_os = "linux")]
         Command::Job(command) => return about_jobs(command),
+        #[cfg(target_os = "linux")]
+        Command::Image(image) => return commands::jobs::finish(commands::image::run(image)),
+        #[cfg(target_os = "linux")]
+        Command::Gpu(gpu) => return commands::jobs::finish(commands::gpu::run(&gpu.command)),
         #[cfg(target_os = "linux")]
         Command::Oci(oci) => return commands::oci::run(oci).into(),
         Command::Init(init) => commands::init::run(init),

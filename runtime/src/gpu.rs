@@ -1,12 +1,37 @@
 //! GPUs of this machine: what is there, in terms that placement, injection and reports share.
 //!
 //! An [`Inventory`] is taken anew by whoever needs it and never kept: cards and MIG instances come and go. How it is found
-//! stands in the files below, one a source.
+//! stands in the files below, one a source: [`machine`] says where to look, [`take`] puts together what the others see.
+
+mod amd;
+pub mod cdi;
+pub mod demand;
+mod drm;
+pub mod files;
+pub mod hook;
+pub mod inject;
+mod intel;
+pub mod ld_cache;
+pub mod lease;
+pub mod libraries;
+pub mod machine;
+pub mod nvidia;
+mod pci;
+pub mod pins;
+pub mod placement;
+pub mod seating;
+pub mod sharing;
+mod suits;
+mod take;
+#[cfg(test)]
+pub(crate) mod testing;
 
 use std::path::PathBuf;
 
 use jobc_schema::gpu::Vendor;
 use serde::{Deserialize, Serialize};
+
+pub use machine::Machine;
 
 /// What this machine has of GPUs. None is a normal machine: everything is empty then.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -44,7 +69,7 @@ pub enum Source {
 }
 
 /// A card.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Gpu {
     /// Who makes it.
     pub vendor: Vendor,
@@ -54,6 +79,9 @@ pub struct Gpu {
     pub uuid: Option<String>,
     /// As the driver calls it, `NVIDIA H200`.
     pub name: String,
+    /// The line of products it belongs to, in the words of `NVIDIA_REQUIRE_…`: `tesla`, `geforce`, `nvidia`.
+    #[serde(default)]
+    pub brand: Option<String>,
     /// Its place on the PCI bus, `0000:3b:00.0`, in lower case.
     pub pci: Option<String>,
     /// The number of its node: N of /dev/nvidiaN, renderD(128+N) and so on; differs from the index at times.
@@ -64,7 +92,8 @@ pub struct Gpu {
     pub compute_capability: Option<(u32, u32)>,
     /// Its NUMA node.
     pub numa_node: Option<u32>,
-    /// The device nodes that are its own, not those that all cards share.
+    /// The device nodes that are its own, not those that all cards share: the node of computing first, then those of
+    /// /dev/dri. They are named as programs name them; [`Machine::path`] says where they lie.
     pub nodes: Vec<PathBuf>,
     /// Multi-Instance GPU: absent where the card has none, or nobody can tell.
     pub mig: Option<Mig>,
@@ -90,10 +119,10 @@ pub struct Mig {
 pub struct MigDevice {
     /// Its number on the card.
     pub index: u32,
-    /// `MIG-…`.
-    pub uuid: String,
-    /// `1g.10gb`.
-    pub profile: String,
+    /// `MIG-…`, where NVML tells.
+    pub uuid: Option<String>,
+    /// `1g.10gb`, where NVML tells.
+    pub profile: Option<String>,
     /// Memory in bytes.
     pub memory_bytes: Option<u64>,
     /// The GPU instance.
@@ -117,7 +146,7 @@ pub struct Link {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Way {
-    /// NVLink, by so many links.
+    /// NVLink, or AMD's XGMI, by so many links.
     Nvlink(u32),
     /// One PCIe switch.
     Switch,
@@ -184,7 +213,7 @@ impl Inventory {
     /// What a device is called everywhere else: `GPU-…` or `MIG-…`, else its number, `0` or `0:1`.
     pub fn name(&self, device: DeviceId) -> String {
         let uuid = match device.mig {
-            Some(_) => self.mig(device).map(|mig| mig.uuid.clone()),
+            Some(_) => self.mig(device).and_then(|mig| mig.uuid.clone()),
             None => self.gpu(device).and_then(|gpu| gpu.uuid.clone()),
         };
         uuid.unwrap_or_else(|| match device.mig {

@@ -1,0 +1,14 @@
+//! `jobc gpu`: the GPUs of this machine.
+
+mod ls;
+
+use std::process::ExitCode;
+
+use super::jobs::Result;
+use crate::args::gpu::GpuCommand;
+
+pub(crate) fn run(command: &GpuCommand) -> Result<ExitCode> {
+    match command {
+        GpuCommand::Ls(ls) => ls::run(ls),
+    }
+}
