@@ -327,3 +327,6 @@ fn names(inventory: &Inventory, device: DeviceId) -> Vec<String> {
     names.push(device.gpu.to_string());
     names
 }
+
+#[cfg(test)]
+mod tests;
