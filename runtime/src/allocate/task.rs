@@ -34,7 +34,8 @@ const KEYS: &str = "/etc/jobc/ssh";
 
 /// Gives a task what only this machine and this run know.
 ///
-/// `container` is the folder of its container, which this may make things in.
+/// `container` is the folder of its container, which this may make things in. The task keeps its seat among the job's GPUs
+/// until it leaves it.
 pub fn task(provided: &Provided, task: &TaskId, container: &Path) -> Result<Given> {
     let mut bundle = Bundle::open(&provided.folder.bundle(task))?;
     if let Some(first) = bundle.config.unknown.first() {

@@ -6,6 +6,7 @@ use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
 use super::TaskId;
+use crate::gpu::inject::Way;
 use crate::gpu::sharing::GpuShare;
 
 /// What a supervisor is asked to carry out.
@@ -37,6 +38,8 @@ pub struct Submission {
     pub turn: Option<Turn>,
     /// Devices by name, and no others: of every role, or by role, the first ones first.
     pub devices: IndexMap<String, Vec<String>>,
+    /// How GPUs come into containers; the first way that can unless said.
+    pub gpu_injection: Option<Way>,
     /// What serves slices of GPUs; what suits unless said.
     pub gpu_share: Option<GpuShare>,
     /// The client stays: its end is the job's, unless it says otherwise.
