@@ -72,7 +72,7 @@ pub enum Source {
 }
 
 /// A card.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Gpu {
     /// Who makes it.
     pub vendor: Vendor,
@@ -82,6 +82,9 @@ pub struct Gpu {
     pub uuid: Option<String>,
     /// As the driver calls it, `NVIDIA H200`.
     pub name: String,
+    /// The line of products it belongs to, in the words of `NVIDIA_REQUIRE_…`: `tesla`, `geforce`, `nvidia`.
+    #[serde(default)]
+    pub brand: Option<String>,
     /// Its place on the PCI bus, `0000:3b:00.0`, in lower case.
     pub pci: Option<String>,
     /// The number of its node: N of /dev/nvidiaN, renderD(128+N) and so on; differs from the index at times.

@@ -60,20 +60,17 @@ fn card(machine: &Machine, node: u32) -> Option<Gpu> {
     let minor = property("drm_render_minor").and_then(|minor| u32::try_from(minor).ok()?.checked_sub(128));
     Some(Gpu {
         vendor: Vendor::Amd,
-        index: 0,
         // As ROCR_VISIBLE_DEVICES takes it.
         uuid: property("unique_id").map(|id| format!("GPU-{id:016x}")),
         name,
         minor: minor.or_else(|| drm::minor(machine, &pci)),
         memory_bytes: machine.number(of_device("mem_info_vram_total")),
-        compute_capability: None,
         numa_node: pci::numa_node(machine, &pci),
         nodes: drm::nodes(machine, &pci),
-        mig: None,
-        links: vec![],
         processes: processes(machine, machine.number(format!("{folder}/gpu_id"))),
         memory_used: machine.number(of_device("mem_info_vram_used")),
         pci: Some(pci),
+        ..Gpu::default()
     })
 }
 

@@ -5,6 +5,7 @@
 //! program finds of the driver itself, and NVIDIA's own hook.
 
 mod environment;
+mod job;
 mod legacy;
 
 use std::fmt;
@@ -22,6 +23,8 @@ use super::cdi::{edit, found};
 use super::machine::Machine;
 use super::{DeviceId, Inventory};
 use crate::error::{Error, Kind, Result};
+
+pub use job::{hide_all, is_machine_root, visible_by_author};
 
 /// How devices come into a container.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -31,19 +31,13 @@ fn gpu(machine: &Machine, card: &pci::Card) -> Option<Gpu> {
     let minor = drm::minor(machine, pci)?;
     Some(Gpu {
         vendor: Vendor::Intel,
-        index: 0,
-        uuid: None,
         name: format!("Intel GPU {}", card.device),
         pci: Some(pci.to_owned()),
         minor: Some(minor),
         memory_bytes: memory(machine, pci),
-        compute_capability: None,
         numa_node: pci::numa_node(machine, pci),
         nodes,
-        mig: None,
-        links: vec![],
-        processes: vec![],
-        memory_used: None,
+        ..Gpu::default()
     })
 }
 

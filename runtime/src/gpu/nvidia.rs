@@ -26,10 +26,22 @@ pub(super) fn look(machine: &Machine) -> Shown {
     let folders = machine.names("/proc/driver/nvidia/gpus");
     let read = |pci: &String| card(machine, pci, &machine.read(format!("{GPUS}/{pci}/information"))?);
     let mut gpus: Vec<Gpu> = folders.iter().filter_map(read).collect();
+    let mut notes = vec![];
+    if !machine.has("/dev/nvidiactl") {
+        gpus.clear();
+    }
+    // In a container that was given some of the machine's cards, /proc shows the others as well.
+    gpus.retain(|gpu| {
+        let node = gpu.minor.map(|minor| format!("/dev/nvidia{minor}")).unwrap_or_default();
+        let is_there = !node.is_empty() && machine.has(&node);
+        if !is_there {
+            notes.push(format!("the card at {} has no node {node} here", gpu.pci.as_deref().unwrap_or("?")));
+        }
+        is_there
+    });
     for (index, gpu) in (0..).zip(&mut gpus) {
         gpu.index = index;
     }
-    let mut notes = vec![];
     if release.is_some() && !machine.has("/dev/nvidiactl") {
         notes.push(
             "NVIDIA's driver is loaded, but its nodes /dev/nvidia… are not there: run `nvidia-modprobe -c 0 -u`, or start \
@@ -61,19 +73,14 @@ fn card(machine: &Machine, pci: &str, information: &str) -> Option<Gpu> {
     let uuid = field("GPU UUID").filter(|uuid| uuid.starts_with("GPU-") && !uuid.contains('?'));
     Some(Gpu {
         vendor: Vendor::Nvidia,
-        index: 0,
         uuid,
         name: field("Model").unwrap_or_else(|| "NVIDIA GPU".to_owned()),
         minor,
-        memory_bytes: None,
-        compute_capability: None,
         numa_node: pci::numa_node(machine, &pci),
         nodes: nodes(machine, &pci, minor),
         mig: minor.and_then(|minor| instances(machine, minor)),
-        links: vec![],
-        processes: vec![],
-        memory_used: None,
         pci: Some(pci),
+        ..Gpu::default()
     })
 }
 

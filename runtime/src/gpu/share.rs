@@ -71,23 +71,23 @@ impl Served {
     }
 
     /// Gives a task's container what keeps it within its slices. Returns what a person should know, a line each.
-    pub(super) fn give(&self, spec: &mut Spec, slots: &[Slot]) -> Result<Vec<String>> {
-        let Some(slice) = slots.iter().find_map(|slot| slot.slice.as_ref()) else { return Ok(Vec::new()) };
+    pub(super) fn give(&self, spec: &mut Spec, slots: &[Slot]) -> Vec<String> {
+        let Some(slice) = slots.iter().find_map(|slot| slot.slice.as_ref()) else { return Vec::new() };
         match slice.by {
             Sharing::Mps => match self.servers.get(&slice.cards) {
-                Some(server) => Ok(server.give(spec, slots)),
+                Some(server) => server.give(spec, slots),
                 // It is only looked at what would be done.
                 None => {
-                    Ok(vec!["its slices of GPUs are served by MPS, which runs while the job does".to_owned()])
+                    vec!["its slices of GPUs are served by MPS, which runs while the job does".to_owned()]
                 }
             },
             Sharing::Hami => {
                 if let Some((library, locks)) = &self.hami {
                     load_hami(spec, library, locks, slots);
                 }
-                Ok(Vec::new())
+                Vec::new()
             }
-            Sharing::Mig | Sharing::None => Ok(Vec::new()),
+            Sharing::Mig | Sharing::None => Vec::new(),
         }
     }
 }

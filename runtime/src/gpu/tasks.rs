@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use jobc_schema::gpu::DriverCapability;
-use jobc_schema::plan::{EnvPlan, JobPlan};
+use jobc_schema::plan::{GpuPlan, JobPlan};
 use oci_spec::runtime::Spec;
 
 use super::demand::Demands;
-use super::inject::{Injector, Wants, Way};
+use super::inject::{Injector, Wants, Way, is_machine_root};
 use super::lease::{Leased, Slot};
 use super::seating::Seating;
 use super::share::Served;
@@ -18,6 +17,7 @@ use crate::admission;
 use crate::error::{Error, Kind, Result};
 use crate::job::TaskId;
 use crate::job::submission::Submission;
+use crate::root::Root;
 
 /// What the tasks of a job share of the machine's GPUs.
 #[derive(Debug)]
@@ -25,40 +25,24 @@ pub struct TaskGpus {
     injector: Injector,
     seating: Mutex<Seating>,
     served: Served,
-    roles: BTreeMap<String, RoleWants>,
+    /// What a role says of its GPUs.
+    roles: BTreeMap<String, GpuPlan>,
     way: Way,
-}
-
-/// What a role says of its GPUs beside how many.
-#[derive(Debug, Default)]
-struct RoleWants {
-    count: u32,
-    capabilities: Vec<DriverCapability>,
-    /// What the author wrote for `NVIDIA_VISIBLE_DEVICES`.
-    visible: Option<String>,
 }
 
 impl TaskGpus {
     /// For a job that has these; what serves its slices runs by now.
     pub fn new(
-        machine: Machine,
-        inventory: Inventory,
         plan: &JobPlan,
+        submission: &Submission,
+        injector: Injector,
         leased: Leased,
         served: Served,
-        way: Way,
     ) -> Self {
-        let wants = |role: &jobc_schema::plan::RolePlan| {
-            let gpu = role.resources.gpu.as_ref();
-            let visible = role.env.get("NVIDIA_VISIBLE_DEVICES").and_then(written);
-            RoleWants {
-                count: gpu.map_or(0, |gpu| gpu.count),
-                capabilities: gpu.map(|gpu| gpu.capabilities.clone()).unwrap_or_default(),
-                visible,
-            }
-        };
-        let roles = plan.roles.iter().map(|role| (role.name.clone(), wants(role))).collect();
-        let injector = Injector::new(machine, inventory);
+        let of_target = plan.target.settings.oci.as_ref().map(|oci| Way::of_target(oci.gpu_injection));
+        let way = submission.gpu_injection.or(of_target).unwrap_or_default();
+        let roles = plan.roles.iter();
+        let roles = roles.filter_map(|role| Some((role.name.clone(), role.resources.gpu.clone()?))).collect();
         Self { injector, seating: Mutex::new(Seating::new(leased)), served, roles, way }
     }
 
@@ -72,37 +56,39 @@ impl TaskGpus {
         let means = Means::of(&machine, &inventory);
         let demands = Demands::of(plan, submission, &inventory, &means)?;
         let leased = admission::alone(plan, &demands, &inventory)?;
-        let way = submission.gpu_injection.unwrap_or_default();
-        Ok(Self::new(machine, inventory, plan, leased, Served::default(), way))
+        Ok(Self::new(plan, submission, Injector::new(machine, inventory), leased, Served::default()))
     }
 
-    /// Gives a task its devices: exactly those of its seat, none where its role asks for none. `machine_root` says that its
-    /// root is this machine's own files. Returns what a person should know, a line each.
+    /// Gives a task its devices: exactly those of its seat, none where its role asks for none. Returns what a person should
+    /// know, a line each.
     ///
-    /// The configuration must be complete but for them.
+    /// The configuration must be complete but for them; `visible` is what its author wrote for `NVIDIA_VISIBLE_DEVICES`.
     ///
     /// # Errors
     ///
     /// A device that is gone, or cannot be brought in.
-    pub fn give(&self, task: &TaskId, spec: &mut Spec, machine_root: bool) -> Result<Vec<String>> {
-        let nothing = RoleWants::default();
-        let role = self.roles.get(&task.role).unwrap_or(&nothing);
-        let slots = if role.count > 0 { self.seating().take(task) } else { Vec::new() };
-        if slots.is_empty() && role.count > 0 {
-            return Err(Error::new(
-                Kind::State,
-                format!("`{task}` has no GPU of those that its job was given"),
-            ));
+    pub fn give(
+        &self,
+        task: &TaskId,
+        spec: &mut Spec,
+        root: &Root,
+        visible: Option<&str>,
+    ) -> Result<Vec<String>> {
+        let role = self.roles.get(&task.role).filter(|role| role.count > 0);
+        let slots = role.map(|_| self.seating().take(task)).unwrap_or_default();
+        if slots.is_empty() && role.is_some() {
+            let message = format!("`{task}` has no GPU of those that its job was given");
+            return Err(Error::new(Kind::State, message));
         }
         let devices: Vec<DeviceId> = slots.iter().map(|slot| slot.device).collect();
         let wants = Wants {
-            capabilities: &role.capabilities,
+            capabilities: role.map(|role| role.capabilities.as_slice()).unwrap_or_default(),
             injection: self.way,
-            machine_root,
-            visible: role.visible.as_deref(),
+            machine_root: is_machine_root(root),
+            visible,
         };
         let mut said = self.injector.inject(spec, &devices, &wants)?.said;
-        said.extend(self.served.give(spec, &slots)?);
+        said.extend(self.served.give(spec, &slots));
         Ok(said)
     }
 
@@ -118,13 +104,5 @@ impl TaskGpus {
 
     fn seating(&self) -> MutexGuard<'_, Seating> {
         self.seating.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// The text of a variable that is one.
-fn written(value: &EnvPlan) -> Option<String> {
-    match value {
-        EnvPlan::Text(text) => text.as_literal().map(str::to_owned),
-        EnvPlan::Secret { .. } => None,
     }
 }

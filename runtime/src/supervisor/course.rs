@@ -130,7 +130,7 @@ impl Supervisor {
         let (pid, name) = (taken.pid(), taken.name().to_owned());
         self.attempts.insert(task, taken);
         let id = &self.lifecycle.tasks()[task].id;
-        let slots = self.share.gpus.get().map(|gpus| gpus.of(id)).unwrap_or_default();
+        let slots = self.share.gpus().map(|gpus| gpus.of(id)).unwrap_or_default();
         let gpus = slots.into_iter().map(|slot| slot.name).collect();
         let known = self.journal.of(task);
         known.container = Some(name.clone());
@@ -215,7 +215,7 @@ impl Supervisor {
 
     /// Nothing of a task's attempt is there any more: another may have its seat.
     fn leave_gpus(&self, task: TaskNumber) {
-        if let Some(gpus) = self.share.gpus.get() {
+        if let Some(gpus) = self.share.gpus() {
             gpus.leave(&self.lifecycle.tasks()[task].id);
         }
     }

@@ -17,6 +17,7 @@ use crate::admission::turn::{Slot, Waiting};
 use crate::admission::{Admission, Answer, claim};
 use crate::error::{Error, Kind, Result};
 use crate::gpu::demand::Demands;
+use crate::gpu::inject::Injector;
 use crate::gpu::share::Served;
 use crate::gpu::sharing::Means;
 use crate::gpu::tasks::TaskGpus;
@@ -80,8 +81,8 @@ impl Preparation<'_> {
         let mut admission = self.enter()?;
         let slot = self.wait_for_the_turn()?;
         let gpus = self.wait_for_room(&mut admission)?;
-        self.serve_gpus(&admission, gpus)?;
-        self.provide()?;
+        let gpus = self.serve_gpus(&admission, gpus)?;
+        self.provide(gpus)?;
         self.make_network()?;
         Ok(Prepared { admission, slot })
     }
@@ -171,20 +172,20 @@ impl Preparation<'_> {
         (machine, inventory)
     }
 
-    /// Starts what serves the job's slices of GPUs, and leaves what its tasks need of them.
-    fn serve_gpus(&self, admission: &Admission, gpus: Gpus) -> Result<()> {
+    /// Starts what serves the job's slices of GPUs; nothing where it has no GPU.
+    fn serve_gpus(&self, admission: &Admission, gpus: Gpus) -> Result<Option<TaskGpus>> {
         let Share { plan, submission, stopped, .. } = self.share;
+        let leased = admission.claim().leased.clone();
+        if leased.is_empty() {
+            return Ok(None);
+        }
         let Gpus { machine, inventory, means } = gpus;
-        let leased = &admission.claim().leased;
-        let served = Served::start(leased, &machine, &inventory, &means, &self.places(), stopped)?;
-        let way = submission.gpu_injection.unwrap_or_default();
-        let given = TaskGpus::new(machine, inventory, plan, leased.clone(), served, way);
-        // Nobody else sets it.
-        let _ = self.share.gpus.set(given);
-        Ok(())
+        let served = Served::start(&leased, &machine, &inventory, &means, &self.places(), stopped)?;
+        let injector = Injector::new(machine, inventory);
+        Ok(Some(TaskGpus::new(plan, submission, injector, leased, served)))
     }
 
-    fn provide(&self) -> Result<()> {
+    fn provide(&self, gpus: Option<TaskGpus>) -> Result<()> {
         let Share { plan, folder, submission, secrets, .. } = self.share;
         let job = provision::Job { folder, plan, submission, secrets };
         let mut told = |progress| match progress {
@@ -198,7 +199,10 @@ impl Preparation<'_> {
                 self.event(EventKind::ImageReady, json!({ "role": role, "image": image, "root": root }));
             }
         };
-        let provided = provision::provide(&job, &mut told, &self.share.stopped)?;
+        let mut provided = provision::provide(&job, &mut told, &self.share.stopped)?;
+        if let Some(gpus) = gpus {
+            provided.with_gpus(gpus);
+        }
         provided.notes.iter().for_each(|note| self.note(note));
         // Nobody else sets it.
         let _ = self.share.provided.set(provided);

@@ -1,18 +1,42 @@
 //! `jobc gpu ls`: the GPUs of this machine.
 
+mod rows;
+
 use std::process::ExitCode;
 
-use jobc_runtime::gpu::{Inventory, Machine};
+use jobc_runtime::gpu::{Inventory, Machine, Source};
 
 use crate::args::FormatArg;
 use crate::args::gpu::LsArgs;
 use crate::commands::jobs::{Result, json_text};
+use crate::table::visible;
 use crate::terminal;
 
+#[expect(clippy::unnecessary_wraps, reason = "the commands of `jobc gpu` have one shape")]
 pub(crate) fn run(args: &LsArgs) -> Result<ExitCode> {
     let inventory = Inventory::take(&Machine::here());
-    if args.shown.format == FormatArg::Json {
-        terminal::print(&json_text(&inventory));
+    let text = match args.shown.format {
+        FormatArg::Json => json_text(&inventory),
+        _ => text(&inventory, args.wide),
+    };
+    terminal::print(&text);
+    for note in inventory.notes.iter().filter(|_| args.shown.format != FormatArg::Json) {
+        terminal::eprint(&format!("jobc: {}\n", visible(note)));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn text(inventory: &Inventory, wide: bool) -> String {
+    if inventory.gpus.is_empty() {
+        return "no GPUs here; jobs that ask for none run as they are\n".to_owned();
+    }
+    let columns = terminal::columns_of_stdout();
+    let driver = inventory.driver.as_ref().map(|driver| {
+        let cuda = driver.cuda.as_ref().map(|cuda| format!(", CUDA {cuda} and older")).unwrap_or_default();
+        let source = if inventory.source == Source::Proc { " (as /proc tells)" } else { "" };
+        format!("\nNVIDIA driver {}{cuda}{source}\n", driver.version)
+    });
+    let table =
+        if wide { rows::wide(inventory).render(columns) } else { rows::short(inventory).render(columns) };
+    table + &driver.unwrap_or_default()
 }

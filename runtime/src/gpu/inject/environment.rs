@@ -12,14 +12,13 @@ use crate::gpu::{DeviceId, Inventory};
 /// The variable that NVIDIA's hook and runtime read.
 pub(super) const VISIBLE: &str = "NVIDIA_VISIBLE_DEVICES";
 
-/// Says that there are no devices, in place of what an image says.
+/// Says that there are no devices where an image says that there are: those on CUDA ask for all.
 pub(super) fn hide_all(spec: &mut Spec, written: Option<&str>) {
-    if written.is_none() {
-        set_variable(spec, &format!("{VISIBLE}=void"));
-    }
-    let amd = "AMD_VISIBLE_DEVICES";
-    if value(spec, amd).is_some() {
-        set_variable(spec, &format!("{amd}=void"));
+    for name in [VISIBLE, "AMD_VISIBLE_DEVICES"] {
+        let by_author = name == VISIBLE && written.is_some();
+        if value(spec, name).is_some() && !by_author {
+            set_variable(spec, &format!("{name}=void"));
+        }
     }
 }
 

@@ -1,0 +1,204 @@
+//! The rows of `jobc gpu ls`: one a card, below it one a MIG instance.
+
+use jobc_runtime::gpu::{Gpu, Inventory, MigDevice, Way};
+use jobc_schema::gpu::Vendor;
+
+use crate::quantity::bytes;
+use crate::table::Table;
+
+/// What is not known, or not there.
+const NOTHING: &str = "-";
+
+/// The columns that tell cards apart.
+pub(super) fn short(inventory: &Inventory) -> Table<7> {
+    let mut table = Table::new(["GPU", "UUID", "NAME", "MEMORY", "CC", "NUMA", "PROCESSES"]);
+    for gpu in &inventory.gpus {
+        table.row([
+            number(inventory, gpu),
+            uuid(gpu.uuid.as_deref()),
+            name(gpu),
+            memory(gpu),
+            compute(gpu),
+            node(gpu),
+            processes(gpu),
+        ]);
+        for instance in instances(gpu) {
+            let mut row = [const { String::new() }; 7];
+            row[..4].clone_from_slice(&of_instance(gpu, instance, true));
+            table.row(row);
+        }
+    }
+    table
+}
+
+/// All there is to tell.
+pub(super) fn wide(inventory: &Inventory) -> Table<9> {
+    let mut table = Table::new(["GPU", "UUID", "NAME", "MEMORY", "CC", "NUMA", "PCI", "LINKS", "PROCESSES"]);
+    for gpu in &inventory.gpus {
+        table.row([
+            number(inventory, gpu),
+            gpu.uuid.clone().unwrap_or_else(|| NOTHING.to_owned()),
+            name(gpu),
+            memory(gpu),
+            compute(gpu),
+            node(gpu),
+            gpu.pci.clone().unwrap_or_else(|| NOTHING.to_owned()),
+            links(gpu),
+            processes(gpu),
+        ]);
+        for instance in instances(gpu) {
+            let mut row = [const { String::new() }; 9];
+            row[..4].clone_from_slice(&of_instance(gpu, instance, false));
+            table.row(row);
+        }
+    }
+    table
+}
+
+/// Its number, with the vendor where there are several.
+fn number(inventory: &Inventory, gpu: &Gpu) -> String {
+    if inventory.gpus.iter().all(|other| other.vendor == gpu.vendor) {
+        return gpu.index.to_string();
+    }
+    let vendor = match gpu.vendor {
+        Vendor::Nvidia => "nvidia",
+        Vendor::Amd => "amd",
+        Vendor::Intel => "intel",
+    };
+    format!("{vendor} {}", gpu.index)
+}
+
+fn name(gpu: &Gpu) -> String {
+    let cut_up = gpu.mig.as_ref().is_some_and(|mig| mig.enabled);
+    if cut_up { format!("{} (MIG)", gpu.name) } else { gpu.name.clone() }
+}
+
+/// The first part of a UUID, which tells cards of a machine apart.
+fn uuid(uuid: Option<&str>) -> String {
+    let Some(uuid) = uuid else { return NOTHING.to_owned() };
+    let mut parts = uuid.splitn(3, '-');
+    match (parts.next(), parts.next(), parts.next()) {
+        (Some(kind), Some(first), Some(_)) => format!("{kind}-{first}…"),
+        _ => uuid.to_owned(),
+    }
+}
+
+/// Used and in all: `512 MiB / 80 GiB`.
+fn memory(gpu: &Gpu) -> String {
+    match (gpu.memory_used, gpu.memory_bytes) {
+        (Some(used), Some(all)) => format!("{} / {}", bytes(used), bytes(all)),
+        (None, Some(all)) => bytes(all),
+        _ => NOTHING.to_owned(),
+    }
+}
+
+fn compute(gpu: &Gpu) -> String {
+    gpu.compute_capability.map_or_else(|| NOTHING.to_owned(), |(major, minor)| format!("{major}.{minor}"))
+}
+
+fn node(gpu: &Gpu) -> String {
+    gpu.numa_node.map_or_else(|| NOTHING.to_owned(), |node| node.to_string())
+}
+
+/// The nearest ways to other cards, with their numbers: `NVLink×18 1-7`.
+fn links(gpu: &Gpu) -> String {
+    let mut ways: Vec<(Way, Vec<u32>)> = vec![];
+    for link in &gpu.links {
+        match ways.iter_mut().find(|(way, _)| *way == link.by) {
+            Some((_, cards)) => cards.push(link.to),
+            None => ways.push((link.by, vec![link.to])),
+        }
+    }
+    // More NVLinks are nearer.
+    ways.sort_by_key(|(way, _)| match way {
+        Way::Nvlink(count) => (Way::Nvlink(0), u32::MAX - count),
+        way => (*way, 0),
+    });
+    let words: Vec<String> =
+        ways.iter().map(|(way, cards)| format!("{} {}", word(*way), ranges(cards))).collect();
+    if words.is_empty() { NOTHING.to_owned() } else { words.join(", ") }
+}
+
+fn word(way: Way) -> String {
+    match way {
+        Way::Nvlink(count) => return format!("link×{count}"),
+        Way::Switch => "switch",
+        Way::Switches => "switches",
+        Way::Bridge => "bridge",
+        Way::Node => "node",
+        Way::System => "system",
+    }
+    .to_owned()
+}
+
+/// `0-3,5` of sorted numbers.
+fn ranges(numbers: &[u32]) -> String {
+    let mut ranges: Vec<(u32, u32)> = vec![];
+    for &number in numbers {
+        match ranges.last_mut() {
+            Some((_, last)) if *last + 1 == number => *last = number,
+            _ => ranges.push((number, number)),
+        }
+    }
+    let word = |(first, last): &(u32, u32)| {
+        if first == last { first.to_string() } else { format!("{first}-{last}") }
+    };
+    ranges.iter().map(word).collect::<Vec<_>>().join(",")
+}
+
+/// Who uses it: `python3 (4711), ollama (99)`.
+fn processes(gpu: &Gpu) -> String {
+    let word = |process: &jobc_runtime::gpu::Process| match &process.name {
+        Some(name) => format!("{name} ({})", process.pid),
+        None => process.pid.to_string(),
+    };
+    let words: Vec<String> = gpu.processes.iter().map(word).collect();
+    if words.is_empty() { NOTHING.to_owned() } else { words.join(", ") }
+}
+
+fn instances(gpu: &Gpu) -> &[MigDevice] {
+    gpu.mig.as_ref().map_or(&[], |mig| &mig.devices)
+}
+
+/// The first columns of a MIG instance.
+fn of_instance(gpu: &Gpu, instance: &MigDevice, is_short: bool) -> [String; 4] {
+    let or_nothing = |text: Option<String>| text.unwrap_or_else(|| NOTHING.to_owned());
+    let whole = instance.uuid.as_deref();
+    [
+        format!("  {}:{}", gpu.index, instance.index),
+        if is_short { uuid(whole) } else { or_nothing(whole.map(str::to_owned)) },
+        or_nothing(instance.profile.clone()),
+        or_nothing(instance.memory_bytes.map(bytes)),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_in_a_row_are_a_range() {
+        assert_eq!(ranges(&[0, 1, 2, 5, 7, 8]), "0-2,5,7-8");
+        assert_eq!(ranges(&[]), "");
+    }
+
+    #[test]
+    fn the_nearest_way_comes_first() {
+        let link = |to, by| jobc_runtime::gpu::Link { to, by };
+        let links_ = vec![
+            link(1, Way::Bridge),
+            link(2, Way::Nvlink(1)),
+            link(3, Way::Nvlink(2)),
+            link(4, Way::Nvlink(2)),
+        ];
+        let gpu = Gpu { links: links_, ..Gpu::default() };
+        assert_eq!(links(&gpu), "link×2 3-4, link×1 2, bridge 1");
+    }
+
+    #[test]
+    fn a_uuid_is_cut_after_its_first_part() {
+        assert_eq!(uuid(Some("GPU-8a56a4bc-d184-a047-2620-be19fdd913d5")), "GPU-8a56a4bc…");
+        assert_eq!(uuid(Some("GPU-009c5c0000000001")), "GPU-009c5c0000000001");
+        assert_eq!(uuid(None), "-");
+    }
+}

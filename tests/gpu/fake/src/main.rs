@@ -1,0 +1,47 @@
+//! `fake-gpus NAME FOLDER [--no-nvml] [--nodes real|null|files]`: writes a made-up machine with GPUs.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use jobc_fake_gpus::model::{NAMES, named};
+use jobc_fake_gpus::{Nodes, make, nvml};
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("fake-gpus: {why}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run() -> Result<(), String> {
+    let (mut words, mut nodes, mut with_nvml) = (vec![], Nodes::Real, true);
+    let mut arguments = std::env::args().skip(1);
+    while let Some(word) = arguments.next() {
+        match word.as_str() {
+            "--no-nvml" => with_nvml = false,
+            "--nodes" => {
+                nodes = match arguments.next().as_deref() {
+                    Some("real") => Nodes::Real,
+                    Some("null") => Nodes::Null,
+                    Some("files") => Nodes::Files,
+                    _ => return Err("`--nodes` takes `real`, `null` or `files`".to_owned()),
+                }
+            }
+            _ => words.push(word),
+        }
+    }
+    let [name, folder] = &words[..] else {
+        return Err(format!("give the machine, one of {}, and a folder", NAMES.join(", ")));
+    };
+    let machine = named(name).ok_or_else(|| format!("`{name}` is none of {}", NAMES.join(", ")))?;
+    let folder = PathBuf::from(folder);
+    let failed = |error: std::io::Error| format!("cannot write `{}`: {error}", folder.display());
+    make(&machine, &folder, nodes).map_err(failed)?;
+    if with_nvml && !machine.nvidia.is_empty() {
+        nvml::build(&folder).map_err(failed)?;
+    }
+    Ok(())
+}

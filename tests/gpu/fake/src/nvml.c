@@ -1,0 +1,207 @@
+/* A library that answers as NVML does, out of a file; see nvml.rs. Only what is asked is here: a program that asks for more
+   learns that the function is not there, as with an old driver. The shapes are those of NVIDIA's nvml.h. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef int result;
+enum { OK = 0, INVALID = 2, NOT_SUPPORTED = 3, NOT_FOUND = 6, TOO_SMALL = 7 };
+
+typedef struct { char legacy[16]; unsigned domain, bus, device, id, subsystem; char text[32]; } pci_info;
+typedef struct { unsigned long long total, free, used; } memory_1;
+typedef struct { unsigned version; unsigned long long total, reserved, free, used; } memory_2;
+typedef struct { unsigned gpu, memory; } utilization;
+typedef struct { unsigned pid; unsigned long long memory; unsigned gi, ci; } process;
+
+static char answers[4096];
+
+static void find_answers(void) {
+    const char *set = getenv("FAKE_NVML");
+    Dl_info own;
+    if (set != NULL) {
+        snprintf(answers, sizeof answers, "%s", set);
+    } else if (dladdr((void *)find_answers, &own) != 0) {
+        snprintf(answers, sizeof answers, "%s", own.dli_fname);
+        char *slash = strrchr(answers, '/');
+        snprintf(slash == NULL ? answers : slash + 1, 32, "nvml.answers");
+    }
+}
+
+/* The answer to a question; `!N` is the error N, `~` hangs, `^` crashes, none at all is "not supported". */
+static result answer(const char *question, char *out, size_t size) {
+    FILE *file = fopen(answers, "r");
+    if (file == NULL) return NOT_FOUND;
+    char line[4096];
+    size_t length = strlen(question);
+    result result = NOT_SUPPORTED;
+    while (fgets(line, sizeof line, file) != NULL) {
+        if (strncmp(line, question, length) != 0 || line[length] != '=') continue;
+        line[strcspn(line, "\n")] = 0;
+        const char *text = line + length + 1;
+        if (*text == '~') for (;;) pause();
+        if (*text == '^') abort();
+        if (*text == '!') {
+            result = atoi(text + 1);
+        } else {
+            snprintf(out, size, "%s", text);
+            result = OK;
+        }
+    }
+    fclose(file);
+    return result;
+}
+
+/* A handle is the number of the card and one, and above it that of the MIG instance and one. */
+#define GPU(device) ((int)((size_t)(device) & 0xff) - 1)
+#define MIG(device) ((int)((size_t)(device) >> 8) - 1)
+#define HANDLE(gpu, mig) ((void *)(size_t)(((gpu) + 1) | ((mig) + 1) << 8))
+
+static result ask(void *device, const char *what, char *out, size_t size) {
+    char question[128];
+    if (GPU(device) < 0) return INVALID;
+    if (MIG(device) >= 0) snprintf(question, sizeof question, "gpu.%d.mig.%d.%s", GPU(device), MIG(device), what);
+    else snprintf(question, sizeof question, "gpu.%d.%s", GPU(device), what);
+    return answer(question, out, size);
+}
+
+static result ask_number(void *device, const char *what, unsigned *out) {
+    char text[64];
+    result result = ask(device, what, text, sizeof text);
+    if (result == OK) *out = (unsigned)strtoul(text, NULL, 10);
+    return result;
+}
+
+static result ask_two(void *device, const char *what, unsigned long long *one, unsigned long long *two) {
+    char text[128];
+    result result = ask(device, what, text, sizeof text);
+    if (result == OK && sscanf(text, "%llu %llu", one, two) != 2) result = 999;
+    return result;
+}
+
+static void at_bus(pci_info *info, unsigned bus) {
+    memset(info, 0, sizeof *info);
+    info->bus = bus;
+    snprintf(info->legacy, sizeof info->legacy, "0000:%02X:00.0", bus & 0xff);
+    snprintf(info->text, sizeof info->text, "00000000:%02X:00.0", bus & 0xff);
+}
+
+result nvmlInit_v2(void) {
+    char text[8];
+    find_answers();
+    result result = answer("init", text, sizeof text);
+    return result == NOT_SUPPORTED ? OK : result;
+}
+result nvmlShutdown(void) { return OK; }
+result nvmlSystemGetDriverVersion(char *out, unsigned size) { return answer("driver", out, size); }
+static result number(const char *question, unsigned *out) {
+    char text[64];
+    result result = answer(question, text, sizeof text);
+    if (result == OK) *out = (unsigned)strtoul(text, NULL, 10);
+    return result;
+}
+result nvmlSystemGetCudaDriverVersion_v2(int *out) { return number("cuda", (unsigned *)out); }
+result nvmlDeviceGetCount_v2(unsigned *out) { return number("count", out); }
+result nvmlDeviceGetHandleByIndex_v2(unsigned index, void **out) {
+    char text[64];
+    *out = HANDLE(index, -1);
+    result result = ask(*out, "handle", text, sizeof text);
+    return result == NOT_SUPPORTED ? OK : result;
+}
+result nvmlDeviceGetName(void *device, char *out, unsigned size) { return ask(device, "name", out, size); }
+result nvmlDeviceGetUUID(void *device, char *out, unsigned size) { return ask(device, "uuid", out, size); }
+result nvmlDeviceGetMinorNumber(void *device, unsigned *out) { return ask_number(device, "minor", out); }
+result nvmlDeviceGetBrand(void *device, unsigned *out) { return ask_number(device, "brand", out); }
+result nvmlDeviceGetPciInfo_v3(void *device, pci_info *out) {
+    unsigned bus = 0;
+    result result = ask_number(device, "bus", &bus);
+    if (result == OK) at_bus(out, bus);
+    return result;
+}
+result nvmlDeviceGetMemoryInfo(void *device, memory_1 *out) {
+    result result = ask_two(device, "memory", &out->total, &out->used);
+    if (result == OK) out->free = out->total - out->used;
+    return result;
+}
+result nvmlDeviceGetMemoryInfo_v2(void *device, memory_2 *out) {
+    char text[8];
+    result result = ask(device, "memory_2", text, sizeof text);
+    if (result != NOT_SUPPORTED) return result;
+    result = ask_two(device, "memory", &out->total, &out->used);
+    out->reserved = 0;
+    if (result == OK) out->free = out->total - out->used;
+    return result;
+}
+result nvmlDeviceGetCudaComputeCapability(void *device, int *major, int *minor) {
+    unsigned long long one = 0, two = 0;
+    result result = ask_two(device, "compute", &one, &two);
+    if (result == OK) *major = (int)one, *minor = (int)two;
+    return result;
+}
+result nvmlDeviceGetUtilizationRates(void *device, utilization *out) {
+    unsigned long long one = 0, two = 0;
+    result result = ask_two(device, "utilization", &one, &two);
+    if (result == OK) out->gpu = (unsigned)one, out->memory = (unsigned)two;
+    return result;
+}
+result nvmlDeviceGetMigMode(void *device, unsigned *current, unsigned *pending) {
+    result result = ask_number(device, "mig", current);
+    *pending = *current;
+    return result;
+}
+result nvmlDeviceGetMaxMigDeviceCount(void *device, unsigned *out) {
+    (void)device;
+    *out = 7;
+    return OK;
+}
+result nvmlDeviceGetMigDeviceHandleByIndex(void *device, unsigned index, void **out) {
+    char text[128];
+    *out = HANDLE(GPU(device), (int)index);
+    return ask(*out, "uuid", text, sizeof text) == OK ? OK : NOT_FOUND;
+}
+result nvmlDeviceGetGpuInstanceId(void *device, unsigned *out) { return ask_number(device, "gi", out); }
+result nvmlDeviceGetComputeInstanceId(void *device, unsigned *out) { return ask_number(device, "ci", out); }
+
+/* `pid:bytes pid:bytes`, of a MIG instance `pid:bytes:gi:ci`; no bytes where the driver does not tell. */
+static result processes(void *device, const char *what, unsigned *count, process *out) {
+    char text[4096];
+    result result = ask(device, what, text, sizeof text);
+    if (result != OK) return result;
+    unsigned there = 0, room = *count;
+    char *rest = NULL;
+    for (char *word = strtok_r(text, " ", &rest); word != NULL; word = strtok_r(NULL, " ", &rest), there++) {
+        if (out == NULL || there >= room) continue;
+        process *one = &out[there];
+        one->gi = one->ci = ~0U;
+        one->memory = ~0ULL;
+        sscanf(word, "%u:%llu:%u:%u", &one->pid, &one->memory, &one->gi, &one->ci);
+    }
+    *count = there;
+    return there > room || (out == NULL && there > 0) ? TOO_SMALL : OK;
+}
+result nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned *count, process *out) {
+    return processes(device, "processes", count, out);
+}
+result nvmlDeviceGetGraphicsRunningProcesses_v3(void *device, unsigned *count, process *out) {
+    result result = processes(device, "graphics", count, out);
+    if (result == NOT_SUPPORTED) *count = 0, result = OK;
+    return result;
+}
+result nvmlDeviceGetNvLinkState(void *device, unsigned link, unsigned *active) {
+    char what[32];
+    unsigned bus = 0;
+    snprintf(what, sizeof what, "link.%u", link);
+    result result = ask_number(device, what, &bus);
+    *active = result == OK;
+    return result;
+}
+result nvmlDeviceGetNvLinkRemotePciInfo_v2(void *device, unsigned link, pci_info *out) {
+    char what[32];
+    unsigned bus = 0;
+    snprintf(what, sizeof what, "link.%u", link);
+    result result = ask_number(device, what, &bus);
+    if (result == OK) at_bus(out, bus);
+    return result;
+}

@@ -1,0 +1,78 @@
+//! A library that answers as NVML does, out of a file.
+//!
+//! The file stands beside the library, or where `FAKE_NVML` says; it has a line `name=answer` for each thing that can be
+//! asked. In place of an answer stands `!3` for an error by its number, `~` for one that never comes, `^` for a crash.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::model::{Machine, Nvidia};
+
+/// The file of the answers in a tree.
+pub const ANSWERS: &str = "usr/lib/x86_64-linux-gnu/nvml.answers";
+
+/// The library's source.
+const SOURCE: &str = include_str!("nvml.c");
+
+/// Builds the library into a tree, in place of the file of that name; `cc` does it.
+pub fn build(root: &Path) -> io::Result<PathBuf> {
+    let library = root.join("usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1");
+    let target = std::fs::canonicalize(&library).unwrap_or_else(|_| library.clone());
+    let source = target.with_file_name("nvml.c");
+    std::fs::write(&source, SOURCE)?;
+    let compiler = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
+    let mut command = Command::new(compiler);
+    command.args([
+        "-shared",
+        "-fPIC",
+        "-O1",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        "-Wl,-soname,libnvidia-ml.so.1",
+        "-o",
+    ]);
+    let status = command.arg(&target).arg(&source).arg("-ldl").status()?;
+    std::fs::remove_file(source)?;
+    if status.success() { Ok(library) } else { Err(io::Error::other(format!("cc ended with {status}"))) }
+}
+
+/// What the library answers for a machine.
+pub fn answers(machine: &Machine) -> String {
+    let mut out =
+        format!("driver={}\ncuda={}\ncount={}\n", machine.driver, machine.cuda, machine.nvidia.len());
+    for (number, gpu) in machine.nvidia.iter().enumerate() {
+        let mut say = |name: &str, answer: String| out += &format!("gpu.{number}.{name}={answer}\n");
+        say("name", gpu.card.name.to_owned());
+        say("uuid", Nvidia::uuid(number));
+        say("minor", number.to_string());
+        say("bus", gpu.card.bus().to_string());
+        say("brand", gpu.brand.to_string());
+        say("memory", format!("{} {}", gpu.card.memory << 20, 512 << 20));
+        say("compute", format!("{} {}", gpu.compute.0, gpu.compute.1));
+        say("utilization", "0 0".to_owned());
+        say("processes", String::new());
+        say("mig", gpu.mig.map_or_else(|| "!3".to_owned(), |enabled| u32::from(enabled).to_string()));
+        for (index, (profile, memory, gi)) in gpu.instances.iter().enumerate() {
+            let mut of = |name: &str, answer: String| say(&format!("mig.{index}.{name}"), answer);
+            of("name", format!("{} MIG {profile}", gpu.card.name));
+            of("uuid", Nvidia::mig_uuid(number, index));
+            of("memory", format!("{} {}", memory << 20, 12 << 20));
+            of("gi", gi.to_string());
+            of("ci", "0".to_owned());
+        }
+        let mut links = vec![];
+        for (one, other, count) in &machine.nvlinks {
+            let far = [(*one, *other), (*other, *one)].into_iter().find(|(near, _)| *near == number);
+            let bus = far.map(|(_, far)| machine.nvidia[far].card.bus());
+            links.extend(bus.into_iter().flat_map(|bus| std::iter::repeat_n(bus, *count as usize)));
+        }
+        // A switch is on a bus where no card is.
+        links.extend(std::iter::repeat_n(255, machine.to_switches as usize));
+        for (link, bus) in links.iter().enumerate() {
+            say(&format!("link.{link}"), bus.to_string());
+        }
+    }
+    out
+}
