@@ -54,6 +54,7 @@ pub mod start;
 pub mod state;
 pub mod supervisor;
 pub mod syscall;
+pub mod tar;
 pub mod terminal;
 pub mod trampoline;
 pub mod user;

@@ -113,3 +113,6 @@ fn broken(source: &Path, why: impl std::fmt::Display) -> Error {
 fn given_up() -> Error {
     Error::new(Kind::State, "the import was given up")
 }
+
+#[cfg(test)]
+mod tests;

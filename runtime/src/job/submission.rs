@@ -38,7 +38,7 @@ pub struct Submission {
     pub turn: Option<Turn>,
     /// Devices by name, and no others: of every role, or by role, the first ones first.
     pub devices: IndexMap<String, Vec<String>>,
-    /// How GPUs come into containers; the first way that can unless said.
+    /// How GPUs come into the tasks; by the target's choice unless given.
     pub gpu_injection: Option<Way>,
     /// What serves slices of GPUs; what suits unless said.
     pub gpu_share: Option<GpuShare>,

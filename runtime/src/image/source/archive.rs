@@ -196,7 +196,10 @@ pub(super) fn unreadable(source: &Path, error: &std::io::Error) -> Error {
     if error.kind() == std::io::ErrorKind::UnexpectedEof {
         return broken(source, "it ends too early");
     }
-    Error::new(Kind::Config, format!("`{shown}` is no archive that can be read: {}", because(error)))
+    // The words for a broken header quote it, whatever it holds.
+    let why = because(error);
+    let why = if why.contains(char::is_control) { "what should be a header is none" } else { &why };
+    Error::new(Kind::Config, format!("`{shown}` is no archive that can be read: {why}"))
         .help("give a tar archive, as it is or compressed by gzip or zstd")
 }
 
