@@ -15,14 +15,17 @@ pub mod ld_cache;
 pub mod lease;
 pub mod libraries;
 pub mod machine;
+pub mod mps;
 pub mod nvidia;
 mod pci;
 pub mod pins;
 pub mod placement;
 pub mod seating;
+pub mod share;
 pub mod sharing;
 mod suits;
 mod take;
+pub mod tasks;
 #[cfg(test)]
 pub(crate) mod testing;
 
