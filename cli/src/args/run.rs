@@ -39,6 +39,10 @@ pub(crate) struct RunArgs {
     /// Run without GPUs
     #[arg(long, help_heading = JOB)]
     pub no_gpu: bool,
+    /// The GPUs to use, and no others, by number (`0`, `0:1` for an instance of a card) or by the beginning of their names
+    /// (`GPU-3a1b`, `MIG-…`); of one role with `ROLE=`, and then it may be repeated
+    #[arg(long, value_name = "[ROLE=]GPU,…", conflicts_with = "no_gpu", help_heading = JOB)]
+    pub devices: Vec<String>,
     /// Wait for room on the machine in place of failing
     #[arg(long, help_heading = JOB)]
     pub queue: bool,

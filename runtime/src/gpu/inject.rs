@@ -24,6 +24,7 @@ use super::machine::Machine;
 use super::{DeviceId, Inventory};
 use crate::error::{Error, Kind, Result};
 
+pub use environment::value;
 pub use job::{hide_all, is_machine_root, visible_by_author};
 
 /// How devices come into a container.
