@@ -188,7 +188,7 @@ fn refuse_not_given(bundle: &Bundle, devices: bool) -> Result<()> {
         if let Some((_, what, help)) = NOT_GIVEN.iter().find(|(known, _, _)| matches(known)) {
             return Err(Error::new(
                 Kind::Unsupported,
-                format!("{what} are not given to a single bundle by themselves"),
+                format!("{what} are not given to a single bundle"),
             )
             .at(format!("/annotations/{}", crate::config::escaped(key)))
             .help(*help));

@@ -5,6 +5,7 @@
 //! program finds of the driver itself, and NVIDIA's own hook.
 
 mod environment;
+mod extras;
 mod job;
 mod legacy;
 
@@ -295,7 +296,8 @@ impl Injector {
             files,
             capabilities: environment::capabilities(wants.capabilities),
         };
-        let edits = source.edits(devices)?;
+        let mut edits = source.edits(devices)?;
+        extras::add(&mut edits, &self.machine, spec);
         said.extend(edit::apply(&edits, spec)?);
         environment::restore(spec, wants.visible);
         Ok(Injected { way: Way::Generated, said })
