@@ -8,6 +8,7 @@ mod drm;
 mod intel;
 pub mod machine;
 pub mod nvidia;
+pub mod nvml;
 mod pci;
 mod take;
 
@@ -32,7 +33,7 @@ pub struct Inventory {
 }
 
 /// NVIDIA's driver.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Driver {
     /// Its release, `550.54.15`.
     pub version: String,

@@ -55,6 +55,7 @@ pub mod state;
 pub mod supervisor;
 pub mod syscall;
 pub mod terminal;
+mod timed;
 pub mod trampoline;
 pub mod user;
 

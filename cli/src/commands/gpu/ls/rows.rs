@@ -1,7 +1,6 @@
 //! The rows of `jobc gpu ls`: one a card, below it one a MIG instance.
 
 use jobc_runtime::gpu::{Gpu, Inventory, MigDevice, Way};
-use jobc_schema::gpu::Vendor;
 
 use crate::quantity::bytes;
 use crate::table::Table;
@@ -60,12 +59,7 @@ fn number(inventory: &Inventory, gpu: &Gpu) -> String {
     if inventory.gpus.iter().all(|other| other.vendor == gpu.vendor) {
         return gpu.index.to_string();
     }
-    let vendor = match gpu.vendor {
-        Vendor::Nvidia => "nvidia",
-        Vendor::Amd => "amd",
-        Vendor::Intel => "intel",
-    };
-    format!("{vendor} {}", gpu.index)
+    format!("{} {}", gpu.vendor.as_str(), gpu.index)
 }
 
 fn name(gpu: &Gpu) -> String {
