@@ -8,6 +8,8 @@
 
 pub mod capacity;
 pub mod claim;
+mod devices;
+mod gpus;
 pub mod ledger;
 pub mod ports;
 pub mod turn;
@@ -16,10 +18,12 @@ mod words;
 use jobc_schema::plan::JobPlan;
 
 use crate::error::{Error, Kind, Result};
+use crate::gpu::demand::Demands;
 use crate::job::JobId;
 use crate::job::record::Claim;
 use capacity::Capacity;
-use ledger::{Entry, Ledger, Standing};
+use gpus::Lack;
+use ledger::{Decision, Entry, Ledger, Standing};
 use words::Measure;
 
 /// A job's standing on the machine. Dropping it gives back what the job has.
@@ -70,32 +74,62 @@ impl Admission {
 
     /// Asks for the job's share; with `queue` it waits behind those who asked before, and asks again later.
     ///
+    /// Its GPUs are decided in the same step, all or none: [`Claim::leased`] has them then.
+    ///
     /// # Errors
     ///
     /// The machine is too small at all, or without `queue` too full now.
-    pub fn ask(&mut self, plan: &JobPlan, capacity: &Capacity, queue: bool) -> Result<Answer> {
-        if let Some(error) = never(plan, &self.entry.claim, capacity) {
+    pub fn ask(
+        &mut self,
+        plan: &JobPlan,
+        demands: &Demands,
+        capacity: &Capacity,
+        queue: bool,
+    ) -> Result<Answer> {
+        let claim = &self.entry.claim;
+        let never =
+            gpus::never(plan, claim, demands, &capacity.gpus).or_else(|| never(plan, claim, capacity));
+        if let Some(error) = never {
             return Err(error);
         }
         let Self { ledger, entry } = self;
-        ledger.settle(entry, |entry, others| {
+        let folder = ledger.folder().to_owned();
+        ledger.settle(entry, demands, |entry, others| {
+            if entry.standing == Standing::Admitted {
+                return Decision { standing: Standing::Admitted, leased: None, answer: Ok(Answer::Admitted) };
+            }
             let before = |other: &&Entry| match other.standing {
                 Standing::Admitted => true,
                 Standing::Waiting => other.is_before(entry),
                 Standing::Entered => false,
             };
             let others: Vec<&Entry> = others.iter().filter(before).collect();
-            let Some(short) = shortage(&entry.claim, capacity, &others) else {
-                return (Standing::Admitted, Ok(Answer::Admitted));
+            // The scarcest first: that is what a person is told.
+            let found = gpus::find(&folder, &entry.claim, demands, &capacity.gpus, &others);
+            let short = match (found, shortage(&entry.claim, capacity, &others)) {
+                (Ok(leased), None) => {
+                    let leased = Some(leased).filter(|(leased, _)| !leased.is_empty());
+                    return Decision { standing: Standing::Admitted, leased, answer: Ok(Answer::Admitted) };
+                }
+                (Err(Lack::Failed(error)), _) => {
+                    return Decision { standing: Standing::Entered, leased: None, answer: Err(error) };
+                }
+                (Err(Lack::Now(short)), _) | (Ok(_), Some(short)) => short,
             };
             if !queue {
                 let error = Error::new(Kind::State, format!("the job {short}"))
                     .help("wait for it with `--queue`, or run fewer instances with `--scale ROLE=N`");
-                return (Standing::Entered, Err(error));
+                return Decision { standing: Standing::Entered, leased: None, answer: Err(error) };
             }
             let waiting = others.iter().filter(|other| other.standing == Standing::Waiting).count();
-            (Standing::Waiting, Ok(Answer::Waits { place: waiting + 1, waits_for: short }))
+            let answer = Ok(Answer::Waits { place: waiting + 1, waits_for: short });
+            Decision { standing: Standing::Waiting, leased: None, answer }
         })
+    }
+
+    /// What a person should know of the GPUs that the job got, a line each.
+    pub fn notes(&self, capacity: &Capacity) -> Vec<String> {
+        gpus::notes(&self.entry.claim.leased, &capacity.gpus)
     }
 }
 
@@ -103,7 +137,7 @@ impl Admission {
 ///
 /// Only what the claim asks for is looked at: who wants no GPUs does not wait for those who do.
 fn shortage(claim: &Claim, capacity: &Capacity, others: &[&Entry]) -> Option<String> {
-    for measure in Measure::ALL {
+    for measure in Measure::COUNTED {
         let wanted = measure.of(claim);
         let total = measure.of_machine(capacity);
         let taken = others.iter().fold(0, |sum: u64, other| sum.saturating_add(measure.of(&other.claim)));
@@ -131,7 +165,7 @@ fn shortage(claim: &Claim, capacity: &Capacity, others: &[&Entry]) -> Option<Str
 /// Why a job fits on this machine at no time.
 fn never(plan: &JobPlan, claim: &Claim, capacity: &Capacity) -> Option<Error> {
     let measure =
-        Measure::ALL.into_iter().find(|measure| measure.of(claim) > measure.of_machine(capacity))?;
+        Measure::COUNTED.into_iter().find(|measure| measure.of(claim) > measure.of_machine(capacity))?;
     let has = measure.of_machine(capacity);
     let message = format!(
         "the job needs {}, this machine has {}",
@@ -139,12 +173,9 @@ fn never(plan: &JobPlan, claim: &Claim, capacity: &Capacity) -> Option<Error> {
         measure.number(has)
     );
     let fewer = fewer(plan, measure, has);
-    let without = (measure == Measure::Gpus).then(|| "without GPUs with `--no-gpu`".to_owned());
-    let ways: Vec<String> = fewer.into_iter().chain(without).collect();
-    let help = if ways.is_empty() {
-        format!("ask for less {} in the job file", measure.word())
-    } else {
-        format!("run {}", ways.join(", or "))
+    let help = match fewer {
+        Some(way) => format!("run {way}"),
+        None => format!("ask for less {} in the job file", measure.word()),
     };
     Some(Error::new(Kind::Unenforceable, message).help(help))
 }

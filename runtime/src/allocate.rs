@@ -8,16 +8,15 @@ pub mod image;
 mod task;
 
 use std::fmt;
-use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Mode, OFlags};
 use serde_json::{Value, json};
 
 use crate::bundle::{Bundle, because};
 use crate::config::Config;
 use crate::error::{Error, Kind, Result};
-use crate::root::Root;
+use crate::root::layers::Layers;
+use crate::root::{Root, Upper};
 use crate::{rootless, user};
 
 pub use task::{Given, task};
@@ -88,14 +87,10 @@ impl Allocation {
         let broken =
             |error: serde_json::Error| Error::new(Kind::Config, format!("config.json is not JSON: {error}"));
         let mut config: Value = serde_json::from_slice(&bundle.text).map_err(broken)?;
-        let path = match &self.root {
-            Root::Folder(path) => path,
-            Root::Overlay { on, .. } => on,
-        };
         if !config["root"].is_object() {
             config["root"] = json!({});
         }
-        config["root"]["path"] = json!(path);
+        config["root"]["path"] = json!(self.root.place());
         if let Some(NamedUser { uid, gid, further, .. }) = &self.user {
             let user = &mut config["process"]["user"];
             user["uid"] = json!(uid);
@@ -126,11 +121,17 @@ impl fmt::Display for Allocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.root {
             Root::Folder(path) => writeln!(f, "root: {}", path.display())?,
-            Root::Overlay { lower, upper_size, .. } => {
-                write!(f, "root: {} under a writable layer in memory", lower.display())?;
-                match upper_size {
-                    Some(bytes) => writeln!(f, " of {bytes} bytes")?,
-                    None => writeln!(f)?,
+            Root::Overlay { lowers, upper, .. } => {
+                match &lowers[..] {
+                    [lower] => write!(f, "root: {}", lower.display())?,
+                    lowers => write!(f, "root: {} layers", lowers.len())?,
+                }
+                match upper {
+                    Upper::Memory { size: Some(bytes) } => {
+                        writeln!(f, " under a writable layer in memory of {bytes} bytes")?;
+                    }
+                    Upper::Memory { size: None } => writeln!(f, " under a writable layer in memory")?,
+                    Upper::Folder(folder) => writeln!(f, " under a writable layer in {}", folder.display())?,
                 }
             }
         }
@@ -148,20 +149,15 @@ impl fmt::Display for Allocation {
 
 /// The user that a bundle names, as its root knows them.
 fn user_of(bundle: &Bundle, root: &Root) -> Result<Option<NamedUser>> {
-    bundle.annotation("dev.jobc.user").map(|name| named_user(root.files(), name)).transpose()
+    bundle.annotation("dev.jobc.user").map(|name| named_user(root.folders(), name)).transpose()
 }
 
 /// Who `USER` or `USER:GROUP` is in a root.
-pub(crate) fn named_user(root: &Path, name: &str) -> Result<NamedUser> {
-    let root = open(root)?;
+pub(crate) fn named_user(root: &[PathBuf], name: &str) -> Result<NamedUser> {
+    let root = Layers::open(root).map_err(|errno| Error::machine("open the root", errno))?;
     let user::Account { uid, gid, additional: further } =
-        user::lookup(root.as_fd(), name).map_err(|error| error.at("/annotations/dev.jobc.user"))?;
+        user::lookup(&root, name).map_err(|error| error.at("/annotations/dev.jobc.user"))?;
     Ok(NamedUser { name: name.to_owned(), uid, gid, further })
-}
-
-fn open(folder: &Path) -> Result<OwnedFd> {
-    rustix::fs::open(folder, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
-        .map_err(|errno| Error::machine(format!("open the root `{}`", folder.display()), errno))
 }
 
 fn refuse_not_given(bundle: &Bundle) -> Result<()> {

@@ -4,13 +4,28 @@
 //! stands in the files below, one a source: [`machine`] says where to look, [`take`] puts together what the others see.
 
 mod amd;
+pub mod cdi;
+pub mod demand;
 mod drm;
+pub mod files;
+pub mod hook;
+pub mod inject;
 mod intel;
+pub mod ld_cache;
+pub mod lease;
+pub mod libraries;
 pub mod machine;
 pub mod nvidia;
 pub mod nvml;
 mod pci;
+pub mod pins;
+pub mod placement;
+pub mod seating;
+pub mod sharing;
+mod suits;
 mod take;
+#[cfg(test)]
+pub(crate) mod testing;
 
 use std::path::PathBuf;
 

@@ -3,6 +3,7 @@
 //! The store is an OCI image layout (image-spec, image-layout.md), so other tools read it as it is. Registries are not known
 //! here: whoever has a client for them gives a [`Fetch`].
 
+pub mod compression;
 pub mod config;
 pub mod digest;
 pub mod dockerfile;
@@ -10,6 +11,7 @@ pub mod manifest;
 pub mod platform;
 pub mod progress;
 pub mod reference;
+pub mod source;
 pub mod store;
 
 use crate::error::Result;

@@ -54,6 +54,7 @@ pub mod start;
 pub mod state;
 pub mod supervisor;
 pub mod syscall;
+pub mod tar;
 pub mod terminal;
 mod timed;
 pub mod trampoline;

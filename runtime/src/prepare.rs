@@ -136,7 +136,7 @@ pub fn prepare(
     files::list(&mut steps, bundle, root, options, groups, &identity)?;
     let filter = rights::list(&mut steps, spec, process, &identity, machine)?;
     let program =
-        program::of(process, filter, root.files(), std::mem::take(&mut options.secret_environment))?;
+        program::of(process, filter, root.folders(), std::mem::take(&mut options.secret_environment))?;
     if options.end_with_parent {
         // A change of the user forgets it (prctl(2), PR_SET_PDEATHSIG).
         steps.always(Operation::EndWithParent(true));

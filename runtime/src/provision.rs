@@ -15,12 +15,14 @@ pub(crate) mod testing;
 mod volumes;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use indexmap::IndexMap;
 use jobc_schema::plan::JobPlan;
 
 use crate::error::{Error, Kind, Result};
+use crate::gpu::inject::JobDevices;
 use crate::job::Folder;
 use crate::job::submission::Submission;
 use crate::root::remove::remove;
@@ -85,8 +87,17 @@ pub struct Provided {
     pub(crate) place: Place,
     /// The folder with the job's keys for ssh.
     pub(crate) keys: Option<PathBuf>,
+    /// The tasks' GPUs; nothing where no task has any.
+    pub(crate) gpus: Option<Arc<JobDevices>>,
     /// What a person should know, a line each.
     pub notes: Vec<String>,
+}
+
+impl Provided {
+    /// Gives the tasks GPUs, which were leased for them.
+    pub fn with_gpus(&mut self, gpus: JobDevices) {
+        self.gpus = Some(Arc::new(gpus));
+    }
 }
 
 /// Provides for a job; `stopped` set to true ends it with an error, within about a tenth of a second.
@@ -103,7 +114,15 @@ pub fn provide(job: &Job<'_>, told: &mut dyn FnMut(Progress), stopped: &AtomicBo
     let place = Place::of(job.folder)?;
     let keys = ssh::keys(job, &place, stopped)?;
     volumes::fetch(job, told, stopped)?;
-    Ok(Provided { folder: job.folder.clone(), roles, secrets: job.secrets.clone(), place, keys, notes })
+    Ok(Provided {
+        folder: job.folder.clone(),
+        roles,
+        secrets: job.secrets.clone(),
+        place,
+        keys,
+        gpus: None,
+        notes,
+    })
 }
 
 /// The same for a look at what would be done: no output is made and nothing is fetched, so sources of volumes need not be
@@ -125,6 +144,7 @@ pub fn rehearse(job: &Job<'_>) -> Result<Provided> {
         secrets: job.secrets.clone(),
         place,
         keys,
+        gpus: None,
         notes: Vec::new(),
     })
 }

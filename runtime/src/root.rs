@@ -5,6 +5,7 @@
 
 pub mod archive;
 mod host;
+pub mod layers;
 pub mod remove;
 
 use std::ffi::CStr;
@@ -23,13 +24,12 @@ use crate::error::{Error, Kind, Result};
 pub enum Root {
     /// A folder, which the container may write.
     Folder(PathBuf),
-    /// The machine's own files, or a folder that other containers begin with too, under a writable layer that goes with the
-    /// container.
+    /// The machine's own files, or folders that other containers begin with too, under a writable layer.
     Overlay {
-        /// The lower layer.
-        lower: PathBuf,
-        /// How many bytes the writable layer may take; nothing for the kernel's own bound of a tmpfs.
-        upper_size: Option<u64>,
+        /// The lower layers, lowest first; at least one, and at most [`MOST_LOWERS`].
+        lowers: Vec<PathBuf>,
+        /// The writable layer.
+        upper: Upper,
         /// An empty folder to mount upon, which nobody else uses.
         on: PathBuf,
         /// What of the machine is shown read-only, outer ones first: mounts below its root, and what stands in no part.
@@ -37,6 +37,25 @@ pub enum Root {
         /// What the root is put together from, where an overlay over all of it is not to be had.
         parts: Option<Parts>,
     },
+}
+
+/// The most lower layers of a root (`OVL_MAX_STACK` of the kernel).
+pub const MOST_LOWERS: usize = 500;
+
+/// The writable layer of an overlay.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Upper {
+    /// In memory: nobody else sees it, and it goes with the container.
+    Memory {
+        /// How many bytes it may take; nothing for the kernel's own bound of a tmpfs.
+        size: Option<u64>,
+    },
+    /// The folder `upper` in a folder of the machine, which stays when the container goes; beside it the kernel has its `work`.
+    /// [`Root::placed`] makes both where they are missing.
+    ///
+    /// What was changed there is on the disk only after a syncfs(2) of the machine: the container's own syncs are left out
+    /// (mount option `volatile`). An `upper` that was used so is not mounted as one again, but may become a lower layer.
+    Folder(PathBuf),
 }
 
 /// A root put together from overlays over single folders, on a tmpfs that has the names in between.
@@ -94,36 +113,43 @@ impl Root {
         host::overlay(bundle)
     }
 
-    /// A folder that several containers begin with, each with a writable layer of its own; see [`placed`](Self::placed).
-    pub(crate) fn layered(lower: PathBuf, bundle: &Bundle) -> Result<Self> {
-        Ok(Self::Overlay {
-            lower,
-            upper_size: host::upper_size(bundle)?,
-            on: PathBuf::new(),
-            binds: Vec::new(),
-            parts: None,
-        })
+    /// Folders, lowest first, that several containers begin with, each with a writable layer of its own in memory, as large as
+    /// the bundle says; see [`placed`](Self::placed).
+    pub(crate) fn layered(lowers: Vec<PathBuf>, bundle: &Bundle) -> Result<Self> {
+        Ok(Self::over(lowers, Upper::Memory { size: host::upper_size(bundle)? }))
+    }
+
+    /// Folders, lowest first, under a writable layer; see [`placed`](Self::placed).
+    pub fn over(lowers: Vec<PathBuf>, upper: Upper) -> Self {
+        Self::Overlay { lowers, upper, on: PathBuf::new(), binds: Vec::new(), parts: None }
     }
 
     /// The same root for the container in a folder: a writable layer is put together in there.
-    pub(crate) fn placed(mut self, state_dir: &Path) -> Result<Self> {
-        if let Self::Overlay { on, .. } = &mut self {
+    pub fn placed(mut self, state_dir: &Path) -> Result<Self> {
+        if let Self::Overlay { on, upper, .. } = &mut self {
             *on = state_dir.join("root");
-            match fs::create_dir(&*on) {
-                Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
-                    let message = format!("cannot make `{}`: {}", on.display(), because(&error));
-                    return Err(Error::new(Kind::Machine, message));
-                }
-                _ => {}
+            make_folder(on)?;
+            if let Upper::Folder(folder) = upper {
+                make_folder(&folder.join("upper"))?;
+                make_folder(&folder.join("work"))?;
             }
         }
         Ok(self)
     }
 
-    /// The folder of the machine whose files the container begins with.
-    pub fn files(&self) -> &Path {
+    /// Where the root stands in the container's mount namespace until it is entered: what hooks are told.
+    pub fn place(&self) -> PathBuf {
         match self {
-            Self::Folder(path) | Self::Overlay { lower: path, .. } => path,
+            Self::Folder(path) => path.clone(),
+            Self::Overlay { on, .. } => on.join("root"),
+        }
+    }
+
+    /// The folders of the machine whose files the container begins with, lowest first.
+    pub fn folders(&self) -> &[PathBuf] {
+        match self {
+            Self::Folder(path) => std::slice::from_ref(path),
+            Self::Overlay { lowers, .. } => lowers,
         }
     }
 
@@ -162,6 +188,17 @@ impl Root {
             archive::unpack(&found, &root)?;
         }
         Ok(Self::Folder(root))
+    }
+}
+
+/// Makes a folder, unless it is there.
+fn make_folder(path: &Path) -> Result<()> {
+    match fs::create_dir(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+            let message = format!("cannot make `{}`: {}", path.display(), because(&error));
+            Err(Error::new(Kind::Machine, message))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -12,7 +12,7 @@ use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
 use crate::operation::Child;
-use crate::syscall::{CWD, Fd, Kernel, MountAttributes};
+use crate::syscall::{CWD, Fd, Kernel, MountAttributes, NewMount};
 
 /// Resolution that stays below the directory it begins at, as `chroot` would have it.
 pub const INSIDE: ResolveFlags = ResolveFlags::IN_ROOT.union(ResolveFlags::NO_MAGICLINKS);
@@ -172,6 +172,17 @@ pub enum EnterRoot {
         /// The tmpfs's `size` in bytes.
         size: Option<CString>,
     },
+    /// An overlay over several layers, or one whose upper layer is a folder of the machine.
+    Layers {
+        /// An empty folder of the machine to mount upon, in the new mount namespace only.
+        on: CString,
+        /// The `size` in bytes of the tmpfs that has the links, and the upper layer where none of them is named `upper`.
+        size: Option<CString>,
+        /// Links of the tmpfs to the layers: absolute paths of the machine, and their names, by which `options` calls them.
+        links: Vec<(CString, CString)>,
+        /// The overlay's options, with commas.
+        options: CString,
+    },
     /// A tmpfs that nobody else sees, with folders and links; later mounts put overlays upon them, whose layers are here.
     ///
     /// The tmpfs is the working directory then, so that those mounts can name the layers by short paths.
@@ -217,6 +228,26 @@ impl EnterRoot {
                 let at = kernel.open(layers, c"root", DIRECTORY, Mode::empty(), ResolveFlags::NO_SYMLINKS)?;
                 kernel.attach(root, at)?;
                 root
+            }
+            Self::Layers { on, size, links, options } => {
+                let layers = layers(child, on, size.as_deref())?;
+                for (target, name) in links {
+                    kernel.symlink(target, layers, name)?;
+                }
+                if !links.iter().any(|(_, name)| name.as_c_str() == c"upper") {
+                    kernel.mkdir(layers, c"upper", Mode::from_raw_mode(0o755))?;
+                    kernel.mkdir(layers, c"work", Mode::from_raw_mode(0o755))?;
+                }
+                kernel.mkdir(layers, c"root", Mode::from_raw_mode(0o755))?;
+                // By name, in a tmpfs of which nobody else knows: fsconfig(2) would take no list of more than 255 bytes.
+                kernel.mount_here(&NewMount {
+                    source: c"overlay",
+                    name: c"root",
+                    kind: c"overlay",
+                    flags: 0,
+                    data: options,
+                })?;
+                kernel.open(layers, c"root", DIRECTORY, Mode::empty(), ResolveFlags::NO_SYMLINKS)?
             }
             Self::Parts { on, size, folders, links } => {
                 let layers = layers(child, on, size.as_deref())?;

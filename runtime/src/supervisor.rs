@@ -73,7 +73,7 @@ enum Mail {
     /// Something the preparation wants written down.
     Preparing(preparation::News),
     /// Data, roots and network are there, or why not.
-    Prepared(Result<preparation::Prepared>),
+    Prepared(Result<Box<preparation::Prepared>>),
     /// A container is made, or why not.
     Made {
         /// Whose.
@@ -275,7 +275,7 @@ impl Supervisor {
         while let Some(mail) = self.mailbox.next() {
             match mail {
                 Mail::Preparing(news) => self.note_preparation(news),
-                Mail::Prepared(Ok(prepared)) => self.begin_tasks(prepared),
+                Mail::Prepared(Ok(prepared)) => self.begin_tasks(*prepared),
                 Mail::Prepared(Err(error)) => self.step(Input::Broken { why: with_help(&error) }),
                 Mail::Made { task, attempt, held: Ok(held) } => self.take_in(task, attempt, *held),
                 Mail::Made { task, held: Err(error), .. } => self.not_started(task, &error),

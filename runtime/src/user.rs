@@ -6,13 +6,12 @@
 mod accounts;
 
 use std::ffi::CString;
-use std::os::fd::{AsFd as _, BorrowedFd};
-use std::path::Path;
+use std::path::PathBuf;
 
 use oci_spec::runtime::User as Written;
-use rustix::fs::{Mode, OFlags};
 
 use crate::error::{Error, Kind, Result};
+use crate::root::layers::Layers;
 use accounts::{Group, Passwd};
 
 /// The most groups a process can have (`NGROUPS_MAX`).
@@ -73,13 +72,11 @@ pub struct Account {
     pub additional: Vec<u32>,
 }
 
-/// The home of a user, as the /etc/passwd below `root` says: what `HOME` is where config.json's environment has none.
+/// The home of a user, as the /etc/passwd of the layers of `root`, lowest first, says: what `HOME` is where config.json's environment has none.
 ///
 /// `/` where there is no such file that can be read, no such user in it, or no absolute path.
-pub fn home(root: &Path, uid: u32) -> CString {
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let passwd =
-        rustix::fs::open(root, flags, Mode::empty()).ok().and_then(|root| Passwd::read(root.as_fd()).ok());
+pub fn home(root: &[PathBuf], uid: u32) -> CString {
+    let passwd = Layers::open(root).ok().and_then(|root| Passwd::read(&root).ok());
     let home = passwd.as_ref().and_then(|passwd| passwd.entries().find(|entry| entry.uid == uid));
     let home = home.map(|entry| entry.home).filter(|home| home.starts_with('/')).unwrap_or("/");
     CString::new(home).unwrap_or_else(|_| c"/".to_owned())
@@ -89,7 +86,7 @@ pub fn home(root: &Path, uid: u32) -> CString {
 ///
 /// Either part is a name or a number; a name wins over an equal number. Without a group it is the user's own, and the
 /// further groups are those whose line names the user; with one there are no further ones. A number need not be listed.
-pub fn lookup(root: BorrowedFd<'_>, text: &str) -> Result<Account> {
+pub fn lookup(root: &Layers, text: &str) -> Result<Account> {
     let (user, group) = text.split_once(':').map_or((text, None), |(user, group)| (user, Some(group)));
     if user.is_empty() || group == Some("") {
         return Err(Error::new(Kind::Config, format!("`{text}` is not a user"))

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Subcommand};
 
+use super::jobs::Shown;
 use super::{FormatArg, text_or_json};
 
 #[derive(Debug, ClapArgs)]
@@ -22,6 +23,79 @@ pub(crate) enum ImageCommand {
     Pull(PullArgs),
     /// Send an image to a registry
     Push(PushArgs),
+    /// List the images that are here
+    Ls(LsArgs),
+    /// Bring images in from archives and folders: OCI layouts, `docker save`, root file systems
+    Import(ImportArgs),
+    /// Show all that is known of an image, as JSON
+    Inspect(InspectArgs),
+    /// Look whether everything in the store is what it should be
+    Verify(VerifyArgs),
+    /// Remove images
+    Rm(RmArgs),
+    /// Remove what no image, no running job and no build uses
+    Gc(GcArgs),
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct LsArgs {
+    #[command(flatten)]
+    pub shown: Shown,
+    /// Print names only
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct ImportArgs {
+    /// An archive (.tar, .tar.gz, .tar.zst) or a folder: an OCI layout, what `docker save` wrote, or a root file system; or
+    /// `scratch`, the image without files
+    pub source: PathBuf,
+    /// What the image is to be called; needed where the source does not say
+    #[arg(long, short, value_name = "NAME[:TAG]")]
+    pub tag: Option<String>,
+    #[command(flatten)]
+    pub shown: Shown,
+    /// Print nothing but errors
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct InspectArgs {
+    /// The image, by its name or its digest
+    pub image: String,
+    /// Of an image for several platforms, this one; that of this machine unless given
+    #[arg(long, value_name = "OS/ARCH[/VARIANT]")]
+    pub platform: Option<String>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct VerifyArgs {
+    /// Remove what is not what it should be, so that it is fetched again
+    #[arg(long)]
+    pub remove: bool,
+    #[command(flatten)]
+    pub shown: Shown,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct RmArgs {
+    /// The images, by their names or digests
+    #[arg(required = true, value_name = "IMAGE")]
+    pub images: Vec<String>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct GcArgs {
+    /// Remove what builds have kept as well: steps, and the folders of `--mount=type=cache`
+    #[arg(long)]
+    pub cache: bool,
+    /// Say what would be removed, and remove nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    #[command(flatten)]
+    pub shown: Shown,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -8,6 +8,7 @@ use jobc_runtime::error::{Error, Kind};
 use jobc_runtime::exec::{self, Changes, Request};
 use jobc_runtime::job::record::{JobState, Record, TaskRecord};
 use jobc_runtime::own_program::keep_read_only;
+use jobc_runtime::root::layers::Layers;
 use jobc_runtime::signals::Signals;
 use jobc_runtime::state::Id;
 use jobc_runtime::terminal::Relay;
@@ -110,14 +111,9 @@ fn which(record: &Record) -> Failure {
 /// The numbers of a user whose name the container's own files know.
 fn number(name: &str, task: &TaskRecord) -> Result<user::Account> {
     let pid = task.process.map_or(0, |process| process.pid);
-    let root = rustix::fs::open(
-        format!("/proc/{pid}/root"),
-        OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
-        Mode::empty(),
-    );
-    let root =
-        root.map_err(|errno| Error::machine(format!("see the files of task `{}`", task.task), errno))?;
-    Ok(user::lookup(std::os::fd::AsFd::as_fd(&root), name)?)
+    let root = Layers::open(&[format!("/proc/{pid}/root").into()])
+        .map_err(|errno| Error::machine(format!("see the files of task `{}`", task.task), errno))?;
+    Ok(user::lookup(&root, name)?)
 }
 
 /// Nothing is read from our standard input.

@@ -1,12 +1,14 @@
-//! What lints know about a role's GPUs: its image's CUDA, its cards, the target's cards.
+//! What lints know about a role's GPUs: its image's CUDA, its cards, and in `declared` the target's cards.
 
-use jobc_schema::Pointer;
-use jobc_schema::gpu::{Gpu, OneOrMany, Vendor};
-use jobc_schema::plan::{GpuPlan, ImagePlan, ImageSource};
-use jobc_schema::target::KubernetesGpu;
+mod declared;
 
 use super::view::{RoleView, View};
 use crate::stdlib::{Version, images, models};
+use jobc_schema::Pointer;
+use jobc_schema::gpu::{Gpu, OneOrMany, Vendor};
+use jobc_schema::plan::{GpuPlan, ImagePlan, ImageSource};
+
+pub(super) use declared::{Card, Declared};
 
 /// The NVIDIA GPUs that a role asks for.
 pub(super) fn nvidia<'a>(role: &RoleView<'a>) -> Option<&'a GpuPlan> {
@@ -66,11 +68,6 @@ pub(super) fn model_at(role: &RoleView<'_>, index: usize) -> Pointer {
 /// The cards that names stand for; those that no table has are left out.
 pub(super) fn cards(names: &[String]) -> Vec<(&str, models::Found)> {
     names.iter().filter_map(|name| Some((name.as_str(), models::find(name)?))).collect()
-}
-
-/// What the target says of its GPUs.
-pub(super) fn target<'a>(view: &View<'a>) -> Option<&'a KubernetesGpu> {
-    view.plan.target.settings.kubernetes.as_ref()?.gpu.as_ref()
 }
 
 /// Whether a card has less memory than that, by its nominal class; nothing where its memory is not known.

@@ -11,6 +11,7 @@ mod gpu_without_memory;
 mod host_port;
 mod idle_gpu_image;
 mod image_cuda;
+mod image_requires;
 mod job_never_ends;
 mod launcher_disagrees;
 mod little_memory;
@@ -55,6 +56,7 @@ pub(super) const TABLE: &[Lint] = &[
     timeout_under_grace::check,
     shared_write::check,
     image_cuda::check,
+    image_requires::check,
     driver_for_cuda::check,
     target_driver::check,
     cuda_for_card::check,

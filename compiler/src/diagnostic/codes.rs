@@ -199,6 +199,7 @@ codes! {
     JOB_NEVER_ENDS "J0343" "nothing ends the job when its work is done";
     ENDS_IN_BACKGROUND "J0344" "a script ends while its program runs";
     SUDO "J0345" "sudo where no privileges can be had";
+    IMAGE_REQUIRES "J0346" "what an image requires of the driver is not there";
 
     // ---- J04xx: lower, what a backend cannot express --------------------------------------------
     REFUSED "J0401" "a backend cannot express what the job asks for";

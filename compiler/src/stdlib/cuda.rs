@@ -74,6 +74,18 @@ pub fn oldest_driver(cuda: &str) -> Option<&'static str> {
     floor_for(cuda).or_else(|| driver_for(cuda))
 }
 
+/// The newest CUDA that a driver runs by itself, as `MAJOR.MINOR`: what NVML calls the driver's CUDA version.
+///
+/// Nothing for a driver older than every row.
+pub fn newest(driver: &Version) -> Option<Version> {
+    let rows = CUDA.cuda_driver_min.iter().filter_map(|(toolkit, needs)| {
+        let needs = Version::parse(needs.as_deref()?)?;
+        // `550` names the whole branch, the toolkit's own driver with it.
+        (needs <= *driver || driver.begins(&needs)).then(|| Version::parse(toolkit))?
+    });
+    rows.max().map(|toolkit| toolkit.truncate(2))
+}
+
 /// The package that lets an older driver run programs of a toolkit, such as `cuda-compat-12-4`.
 pub fn compat_package(cuda: &Version) -> String {
     let numbers = cuda.truncate(2).to_string();

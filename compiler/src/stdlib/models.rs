@@ -35,6 +35,9 @@ pub struct Model {
     /// The sizes it is sold in, smallest first; empty where they are not known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub variants: Vec<Variant>,
+    /// Whether the `cuda-compat` package works on it: on data centre cards and Jetson, not on those for desktops.
+    #[serde(default = "yes", skip_serializing_if = "Clone::clone")]
+    pub forward_compat: bool,
     /// Whether a source was read for the memory.
     #[serde(default = "yes", skip_serializing_if = "Clone::clone")]
     pub verified: bool,

@@ -3,25 +3,25 @@
 use std::path::Path;
 
 use crate::cgroup::{Controller, Layout};
-use crate::doctor;
 use crate::error::{Error, Result};
+use crate::gpu::Inventory;
 
 /// What there is to be claimed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Capacity {
     /// Thousandths of a logical CPU: those this process may run on (sched_setaffinity(2)), or its control groups' quota.
     /// No more are promised than there are: a job that asks for CPUs asks for its own.
     pub cpu_millis: u64,
     /// Bytes of memory: the machine's, without swap, or the limit of this process's control groups.
     pub memory_bytes: u64,
-    /// Whole GPUs that have a driver.
-    pub gpus: u64,
+    /// The GPUs; none where nobody has looked.
+    pub gpus: Inventory,
     /// Bytes that are free on the disk where jobs' state is.
     pub disk_bytes: u64,
 }
 
 impl Capacity {
-    /// Looks at the machine; `state` is a folder on the disk that counts.
+    /// Looks at the machine, but for its GPUs, which takes longer; `state` is a folder on the disk that counts.
     pub fn of_machine(state: &Path) -> Result<Self> {
         let groups = Groups { layout: Layout::detect()? };
         let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get) as u64;
@@ -34,9 +34,17 @@ impl Capacity {
         Ok(Self {
             cpu_millis: (affinity * 1000).min(quota),
             memory_bytes: total.min(groups.memory_bytes().unwrap_or(u64::MAX)),
-            gpus: doctor::gpus::usable(),
+            gpus: Inventory::default(),
             disk_bytes: disk.f_bavail.saturating_mul(disk.f_frsize),
         })
+    }
+}
+
+impl Capacity {
+    /// With these GPUs.
+    #[must_use]
+    pub fn with_gpus(self, gpus: Inventory) -> Self {
+        Self { gpus, ..self }
     }
 }
 

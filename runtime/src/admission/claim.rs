@@ -24,6 +24,7 @@ pub fn of(plan: &JobPlan) -> Claim {
         gpus: most(|claim| claim.gpus),
         disk_bytes: most(|claim| claim.disk_bytes),
         ports: ports(plan),
+        ..Claim::default()
     }
 }
 
@@ -38,8 +39,14 @@ pub fn of_role(role: &RolePlan) -> Claim {
         memory_bytes: all(resources.memory_bytes),
         gpus: all(whole),
         disk_bytes: all(resources.disk_bytes),
-        ports: Vec::new(),
+        ..Claim::default()
     }
+}
+
+/// Whether two roles, by their places in the plan, are never there at the same time.
+pub(crate) fn apart(plan: &JobPlan) -> impl Fn(usize, usize) -> bool + use<> {
+    let Apart { after } = Apart::of(plan);
+    move |one, other| after[one].contains(&other) || after[other].contains(&one)
 }
 
 /// The ports of the machine's own network that the job's tasks listen on.

@@ -16,7 +16,10 @@ use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
+use super::devices::Held;
 use crate::error::{Error, Result};
+use crate::gpu::demand::Demands;
+use crate::gpu::lease::Leased;
 use crate::job::record::Claim;
 use crate::job::{JobId, Places};
 
@@ -66,6 +69,8 @@ pub struct Entry {
     pub claim: Claim,
     /// How far it is.
     pub standing: Standing,
+    /// What it asks of the GPUs, once it has asked.
+    pub demands: Demands,
     /// When it was entered: nanoseconds since the machine's start.
     ticket: u64,
     /// Its file, whose lock is held by its maker alone.
@@ -77,6 +82,8 @@ pub struct Entry {
 struct Own {
     path: PathBuf,
     _locked: File,
+    /// Its GPUs.
+    _devices: Held,
 }
 
 /// What a file holds.
@@ -85,6 +92,19 @@ struct Content {
     id: String,
     ticket: u64,
     claim: Claim,
+    #[serde(default, skip_serializing_if = "Demands::is_empty")]
+    demands: Demands,
+}
+
+/// What was decided about a job that asked.
+#[derive(Debug)]
+pub(super) struct Decision<T> {
+    /// How far it is now.
+    pub(super) standing: Standing,
+    /// What it has of the GPUs, held.
+    pub(super) leased: Option<(Leased, Held)>,
+    /// What it hears.
+    pub(super) answer: Result<T>,
 }
 
 const STANDINGS: [(Standing, &str); 3] =
@@ -154,7 +174,8 @@ impl Ledger {
         let others = self.read(None);
         let ticket = since_start();
         let uid = rustix::process::geteuid().as_raw();
-        let content = Content { id: id.to_string(), ticket, claim: claim.clone() };
+        let demands = Demands::default();
+        let content = Content { id: id.to_string(), ticket, claim: claim.clone(), demands };
         // Two jobs of one name in different state folders are two; so are two entries of one process.
         let rest = format!("{uid}-{id}-{}-{ticket:x}", std::process::id());
         let path = self.folder.join(format!("entered-{rest}"));
@@ -170,8 +191,9 @@ impl Ledger {
             uid,
             claim: content.claim,
             standing: Standing::Entered,
+            demands: content.demands,
             ticket,
-            own: Some(Own { path, _locked: locked }),
+            own: Some(Own { path, _locked: locked, _devices: Held::default() }),
         };
         Ok((entry, others))
     }
@@ -180,25 +202,37 @@ impl Ledger {
     pub(super) fn settle<T>(
         &self,
         entry: &mut Entry,
-        decide: impl FnOnce(&Entry, &[Entry]) -> (Standing, Result<T>),
+        demands: &Demands,
+        decide: impl FnOnce(&Entry, &[Entry]) -> Decision<T>,
     ) -> Result<T> {
         let _locked = self.lock()?;
         let others = self.read(entry.own.as_ref().map(|own| own.path.as_path()));
-        let (standing, answer) = decide(entry, &others);
-        if standing != entry.standing
-            && let Some(own) = &mut entry.own
-        {
-            let word = |standing| {
-                STANDINGS.iter().find(|(known, _)| *known == standing).map_or("", |(_, word)| word)
-            };
-            let name = own.path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-            let rest = name.split_once('-').map_or("", |(_, rest)| rest);
-            let path = self.folder.join(format!("{}-{rest}", word(standing)));
+        let Decision { standing, leased, answer } = decide(entry, &others);
+        if standing == entry.standing && leased.is_none() {
+            return answer;
+        }
+        let Some(own) = &mut entry.own else { return answer };
+        let word = STANDINGS.iter().find(|(known, _)| *known == standing).map_or("", |(_, word)| word);
+        let name = own.path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let rest = name.split_once('-').map_or("", |(_, rest)| rest);
+        let path = self.folder.join(format!("{word}-{rest}"));
+        if leased.is_none() && entry.demands == *demands {
             std::fs::rename(&own.path, &path)
                 .map_err(|error| crate::job::folder::machine("rename", &own.path, &error))?;
             own.path = path;
-            entry.standing = standing;
+        } else {
+            let (leased, devices) = leased.unwrap_or_default();
+            let (id, ticket) = (entry.id.clone(), entry.ticket);
+            let claim = Claim { leased, ..entry.claim.clone() };
+            let content = Content { id, ticket, claim, demands: demands.clone() };
+            let locked = write(&path, &content)?;
+            // For a moment there are two of it: at worst somebody who could not wait for the lock counts it twice.
+            let new = Own { path, _locked: locked, _devices: devices };
+            drop(std::mem::replace(own, new));
+            entry.claim = content.claim;
+            entry.demands = content.demands;
         }
+        entry.standing = standing;
         answer
     }
 
@@ -221,7 +255,8 @@ impl Ledger {
         let uid = rustix::process::geteuid().as_raw();
         let name = format!("{CHOSEN}-{uid}-{}-{ticket:x}", std::process::id());
         // Its lock goes with the return, and its age is what counts.
-        write(&self.folder.join(name), &Content { id: String::new(), ticket, claim }).map(drop)
+        let content = Content { id: String::new(), ticket, claim, demands: Demands::default() };
+        write(&self.folder.join(name), &content).map(drop)
     }
 
     /// The ports that were chosen within the last minute.
@@ -263,6 +298,7 @@ impl Ledger {
                 uid,
                 claim: content.claim,
                 standing: *standing,
+                demands: content.demands,
                 ticket: content.ticket,
                 own: None,
             });

@@ -2,13 +2,27 @@ use insta::assert_snapshot;
 use serde_json::json;
 
 use super::*;
+use crate::gpu::sharing::Means;
+use crate::job::submission::Submission;
 use crate::provision::testing;
 
 const GIB: u64 = 1 << 30;
 
 /// A machine of 8 CPUs, 16 GiB and 2 GPUs.
-const MACHINE: Capacity =
-    Capacity { cpu_millis: 8000, memory_bytes: 16 * GIB, gpus: 2, disk_bytes: 100 * GIB };
+fn machine() -> Capacity {
+    let gpus = crate::gpu::testing::machine(&[&[0, 1]]);
+    Capacity { cpu_millis: 8000, memory_bytes: 16 * GIB, gpus, disk_bytes: 100 * GIB }
+}
+
+/// Asks for a job's share of that machine.
+fn ask(admission: &mut Admission, plan: &JobPlan, queue: bool) -> Result<Answer> {
+    ask_of(admission, plan, &machine(), queue)
+}
+
+fn ask_of(admission: &mut Admission, plan: &JobPlan, machine: &Capacity, queue: bool) -> Result<Answer> {
+    let demands = Demands::of(plan, &Submission::default(), &machine.gpus, &Means::default())?;
+    admission.ask(plan, &demands, machine, queue)
+}
 
 fn job(name: &str, instances: u32, resources: &serde_json::Value) -> (JobId, JobPlan) {
     let plan = testing::plan(&json!({"roles": [
@@ -50,18 +64,18 @@ fn told(answer: Result<Answer>) -> String {
 #[test]
 fn what_never_fits_is_refused_with_the_numbers_and_a_way_out() {
     let room = Room::new();
-    let ask = |instances: u32, resources: serde_json::Value| {
+    let asked = |instances: u32, resources: serde_json::Value| {
         let job = job("big", instances, &resources);
-        told(room.enter(&job).ask(&job.1, &MACHINE, true))
+        told(ask(&mut room.enter(&job), &job.1, true))
     };
     let gpu = |count: u32| json!({"gpu": {"count": count, "first": 0, "vendor": "nvidia"}});
     assert_snapshot!(
         [
-            ask(5, gpu(1)),
-            ask(1, gpu(3)),
-            ask(3, json!({"cpu_millis": 3500})),
-            ask(1, json!({"memory_bytes": 17 * GIB})),
-            ask(2, json!({"disk_bytes": 51 * GIB})),
+            asked(5, gpu(1)),
+            asked(1, gpu(3)),
+            asked(3, json!({"cpu_millis": 3500})),
+            asked(1, json!({"memory_bytes": 17 * GIB})),
+            asked(2, json!({"disk_bytes": 51 * GIB})),
         ]
         .join("\n\n"),
         @r"
@@ -88,30 +102,30 @@ fn what_does_not_fit_now_is_refused_or_waits() {
     let room = Room::new();
     let (first, second, third) = (cpus("first", 6), cpus("second", 4), cpus("third", 1));
     let mut one = room.enter(&first);
-    assert_eq!(told(one.ask(&first.1, &MACHINE, false)), "admitted");
+    assert_eq!(told(ask(&mut one, &first.1, false)), "admitted");
     let mut two = room.enter(&second);
-    assert_snapshot!(told(two.ask(&second.1, &MACHINE, false)), @r"
+    assert_snapshot!(told(ask(&mut two, &second.1, false)), @r"
     the job needs 4 CPUs, and 2 of 8 are free: `first.1` has 6 CPUs
     wait for it with `--queue`, or run fewer instances with `--scale ROLE=N`
     ");
-    assert_snapshot!(told(two.ask(&second.1, &MACHINE, true)), @"waits at place 1: needs 4 CPUs, and 2 of 8 are free: `first.1` has 6 CPUs");
+    assert_snapshot!(told(ask(&mut two, &second.1, true)), @"waits at place 1: needs 4 CPUs, and 2 of 8 are free: `first.1` has 6 CPUs");
     // First come, first served: though it would fit, it would keep the one before it waiting.
     let mut three = room.enter(&third);
-    assert_snapshot!(told(three.ask(&third.1, &MACHINE, true)), @"waits at place 2: needs 1 CPU, and 0 of 8 are free: `first.1` has 6 CPUs, `second.1` waits for 4 CPUs");
+    assert_snapshot!(told(ask(&mut three, &third.1, true)), @"waits at place 2: needs 1 CPU, and 0 of 8 are free: `first.1` has 6 CPUs, `second.1` waits for 4 CPUs");
     // Who has not asked yet keeps nobody waiting.
     let fourth = cpus("fourth", 8);
     let _entered = room.enter(&fourth);
     let fifth = cpus("fifth", 1);
-    assert!(told(room.enter(&fifth).ask(&fifth.1, &MACHINE, true)).starts_with("waits at place 3"));
+    assert!(told(ask(&mut room.enter(&fifth), &fifth.1, true)).starts_with("waits at place 3"));
     // What takes nothing that is scarce waits for nobody.
     let memory = job("memory", 1, &json!({"memory_bytes": GIB}));
-    assert_eq!(told(room.enter(&memory).ask(&memory.1, &MACHINE, false)), "admitted");
+    assert_eq!(told(ask(&mut room.enter(&memory), &memory.1, false)), "admitted");
     let nothing = job("nothing", 9, &json!({}));
-    assert_eq!(told(room.enter(&nothing).ask(&nothing.1, &MACHINE, false)), "admitted");
+    assert_eq!(told(ask(&mut room.enter(&nothing), &nothing.1, false)), "admitted");
     drop(one);
-    assert_eq!(told(two.ask(&second.1, &MACHINE, true)), "admitted");
-    assert_eq!(told(three.ask(&third.1, &MACHINE, true)), "admitted");
-    assert_eq!(told(two.ask(&second.1, &MACHINE, true)), "admitted");
+    assert_eq!(told(ask(&mut two, &second.1, true)), "admitted");
+    assert_eq!(told(ask(&mut three, &third.1, true)), "admitted");
+    assert_eq!(told(ask(&mut two, &second.1, true)), "admitted");
 }
 
 #[test]
@@ -140,7 +154,7 @@ fn of_many_that_ask_at_once_no_more_are_admitted_than_fit() {
                 scope.spawn(move || {
                     let job = cpus(&format!("j{number}"), 1);
                     let mut admission = room.enter(&job);
-                    let answer = admission.ask(&job.1, &MACHINE, true).unwrap();
+                    let answer = ask(&mut admission, &job.1, true).unwrap();
                     (admission, answer == Answer::Admitted)
                 })
             })

@@ -14,8 +14,8 @@ pub(super) enum Measure {
 }
 
 impl Measure {
-    /// All, scarce ones first: that is what a person is told.
-    pub(super) const ALL: [Self; 4] = [Self::Gpus, Self::Cpus, Self::Memory, Self::Disk];
+    /// What is a number and no more, scarce ones first: that is what a person is told. GPUs are placed, one by one.
+    pub(super) const COUNTED: [Self; 3] = [Self::Cpus, Self::Memory, Self::Disk];
 
     pub(super) fn of(self, claim: &Claim) -> u64 {
         match self {
@@ -28,7 +28,7 @@ impl Measure {
 
     pub(super) fn of_machine(self, capacity: &Capacity) -> u64 {
         match self {
-            Self::Gpus => capacity.gpus,
+            Self::Gpus => capacity.gpus.devices().len() as u64,
             Self::Cpus => capacity.cpu_millis,
             Self::Memory => capacity.memory_bytes,
             Self::Disk => capacity.disk_bytes,

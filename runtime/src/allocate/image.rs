@@ -3,7 +3,7 @@
 //! The annotation `dev.jobc.from-image` lists what a bundle leaves to its image (docs/oci.md). Where the image's settings come
 //! from does not matter here: today from the config.json that `umoci unpack` writes beside a root.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use oci_spec::runtime::Process;
 
@@ -114,7 +114,7 @@ fn left(bundle: &Bundle) -> impl Iterator<Item = &str> {
 }
 
 /// Who the process runs as, where the image says it.
-pub(crate) fn user(bundle: &Bundle, image: Option<&Image>, root: &Path) -> Result<Option<NamedUser>> {
+pub(crate) fn user(bundle: &Bundle, image: Option<&Image>, root: &[PathBuf]) -> Result<Option<NamedUser>> {
     let Some(image) = image.filter(|_| left(bundle).any(|word| word == "user")) else { return Ok(None) };
     Ok(match &image.user {
         None => None,

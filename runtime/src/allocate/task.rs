@@ -10,6 +10,7 @@ use oci_spec::runtime::{Mount, Process, Spec};
 use super::NamedUser;
 use crate::bundle::Bundle;
 use crate::error::{Error, Kind, Result};
+use crate::gpu::inject;
 use crate::job::TaskId;
 use crate::provision::{Base, Provided};
 use crate::root::Root;
@@ -59,6 +60,7 @@ pub fn task(provided: &Provided, task: &TaskId, container: &Path) -> Result<Give
     if let Some(keys) = provided.keys.as_ref().filter(|_| bundle.annotation("dev.jobc.ssh").is_some()) {
         mounts.push(bind(keys, Path::new(KEYS)));
     }
+    let visible = inject::visible_by_author(&bundle);
     let mut process = bundle.config.spec.process().clone().unwrap_or_default();
     if let Some(image) = &role.image {
         let secret = |name: &str| bundle.annotation(&format!("dev.jobc.secret.env.{name}")).is_some();
@@ -76,6 +78,15 @@ pub fn task(provided: &Provided, task: &TaskId, container: &Path) -> Result<Give
     if !uid.is_root() {
         said.extend(rootless::adapt(spec, uid.as_raw(), gid.as_raw())?);
     }
+    match &provided.gpus {
+        Some(gpus) => said.extend(gpus.give(task, spec, &root, visible.as_deref())?.said),
+        None => inject::hide_all(spec, visible.as_deref()),
+    }
+    if spec.hooks().is_some() {
+        // Hooks read config.json in the bundle's folder: the one that runs.
+        container.clone_into(&mut bundle.dir);
+    }
+    let spec = &bundle.config.spec;
     bundle.text = serde_json::to_vec(spec).map_err(|error| {
         Error::new(Kind::Config, format!("the configuration of `{task}` cannot be written: {error}"))
     })?;
@@ -84,12 +95,8 @@ pub fn task(provided: &Provided, task: &TaskId, container: &Path) -> Result<Give
 
 /// Makes absolute what was relative to the bundle, and names the groups of this run.
 fn settle(spec: &mut Spec, dir: &Path, root: &Root, group: &str) {
-    let path = match root {
-        Root::Folder(path) => path,
-        Root::Overlay { on, .. } => on,
-    };
     let mut of_spec = spec.root().clone().unwrap_or_default();
-    of_spec.set_path(path.clone());
+    of_spec.set_path(root.place());
     spec.set_root(Some(of_spec));
     for mount in spec.mounts_mut().iter_mut().flatten() {
         if let Some(source) = mount.source().as_ref().filter(|_| is_bind(mount)) {

@@ -5,19 +5,69 @@
 //! the builder fills them in with [`Variables`], instruction by instruction. A mistake, and what the builder does not
 //! do, is a [`Refusal`] with the place of the text at fault; one reading reports all of them.
 //!
-//! The rules are those of BuildKit's frontend (docs.docker.com/reference/dockerfile), in the files below: [`lines`] joins
-//! lines, [`words`] splits them, [`heredoc`] takes documents out, [`instruction`] knows the forms, [`stages`] the graph,
-//! [`variables`] and [`expand`] the values, [`ignore`], [`pattern`] and [`context`] what is in the build context.
+//! The rules are those of BuildKit's frontend (docs.docker.com/reference/dockerfile), in the files below: `lines` joins
+//! lines, `words` splits them, `heredoc` takes documents out, `instruction` knows the forms, `stages` the graph, `variables`
+//! and `expand` the values.
 //!
 //! parse-dockerfile, which the compiler takes for its hints, is not enough to build by: it stops at the first mistake, has
 //! no places inside a joined line, leaves `ENV`, `LABEL`, `ARG` and `--mount` as one string, and takes a heredoc's quoting
 //! and terminators otherwise than BuildKit. It judges this reader in the tests.
 
+mod expand;
+pub mod glob;
+mod heredoc;
+pub mod ignore;
+mod instruction;
+mod lines;
+mod stages;
+mod variables;
+mod words;
+
 use std::fmt;
 use std::ops::Range;
 
+pub use instruction::ports;
+pub use variables::{Arguments, PROXIES, Variables};
+
 /// A place in the file: bytes, from and to.
 pub type Span = Range<usize>;
+
+/// All that keeps a Dockerfile from being built, in the order of the file; never empty.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusals(pub Vec<Refusal>);
+
+/// How a Dockerfile is to be built, as far as reading it goes.
+#[derive(Clone, Copy, Debug)]
+pub struct Options<'a> {
+    /// Build arguments: names and values.
+    pub args: &'a [(String, String)],
+    /// The stage to build, by name or number; the last where absent.
+    pub target: Option<&'a str>,
+    /// What the image is for, `linux/amd64`.
+    pub platform: &'a str,
+    /// What builds it.
+    pub build_platform: &'a str,
+}
+
+/// Reads a Dockerfile; where it cannot be built, all that is wrong with it.
+pub fn read(bytes: &[u8], options: &Options<'_>) -> Result<Build, Refusals> {
+    let text = std::str::from_utf8(bytes).map_err(|error| {
+        let at = error.valid_up_to();
+        let end = error.error_len().map_or(bytes.len(), |length| at + length);
+        Refusals(vec![Refusal::new(at..end, "this is not UTF-8").help("save the file as UTF-8")])
+    })?;
+    if let Some(at) = text.find('\0') {
+        return Err(Refusals(vec![Refusal::new(at..at + 1, "there is a NUL byte").help("leave it out")]));
+    }
+    stages::read(text, options)
+}
+
+/// Reads an instruction of [`Kind::Onbuild`], the base image's, for a stage of a build that stands on it.
+///
+/// Its place is the stage's `FROM`. `--from` in it names a stage above, else an image.
+pub fn trigger(text: &str, build: &Build, stage: usize) -> Result<Instruction, Refusal> {
+    stages::trigger(text, build, stage)
+}
 
 /// What a Dockerfile asks to be built.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,8 +78,8 @@ pub struct Build {
     pub target: usize,
     /// The character that escapes: `\`, or a grave accent where the file says `# escape=`.
     pub escape: char,
-    /// `ARG`s before the first `FROM`, with their values: what an `ARG NAME` of a stage takes.
-    pub globals: Vec<(String, String)>,
+    /// What variables begin with.
+    pub arguments: Arguments,
     /// What is worth knowing and forbids nothing, such as an argument that no `ARG` declares.
     pub remarks: Vec<Refusal>,
 }
@@ -271,7 +321,7 @@ pub struct Copy {
     pub chown: Option<Word>,
     /// `--chmod=`, octal once filled in: [`Variables::mode`].
     pub chmod: Option<Word>,
-    /// `--exclude=`: patterns of [`ignore`], relative to each source.
+    /// `--exclude=`: patterns of a `.dockerignore`, relative to each source.
     pub exclude: Vec<Word>,
     /// `--parents`: the sources' folders are made in the target too; a `/./` in a source says from where on.
     pub parents: bool,
@@ -284,7 +334,7 @@ pub struct Copy {
 /// A source of `COPY` and `ADD`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// A path or a glob of [`pattern`] below the root of the context, the stage or the image.
+    /// A path or a glob below the root of the context, the stage or the image.
     Path(Word),
     /// A file written in the Dockerfile.
     Heredoc(Heredoc),
@@ -334,6 +384,33 @@ pub struct Refusal {
     pub message: String,
     /// What to write instead.
     pub help: Option<String>,
+}
+
+impl Instruction {
+    /// Whatever it takes files from besides the context: `--from` of a copy, `from` of a mount.
+    pub fn sources(&self) -> Vec<&From> {
+        match &self.kind {
+            Kind::Copy(copy) | Kind::Add(copy) => copy.from.iter().collect(),
+            Kind::Run(run) => run.mounts.iter().filter_map(|mount| mount.kind.source()).collect(),
+            _ => Vec::new(),
+        }
+    }
+}
+
+impl MountKind {
+    fn source(&self) -> Option<&From> {
+        match self {
+            Self::Bind { from, .. } | Self::Cache { from, .. } => from.as_ref(),
+            Self::Tmpfs { .. } | Self::Secret { .. } => None,
+        }
+    }
+
+    fn source_mut(&mut self) -> Option<&mut From> {
+        match self {
+            Self::Bind { from, .. } | Self::Cache { from, .. } => from.as_mut(),
+            Self::Tmpfs { .. } | Self::Secret { .. } => None,
+        }
+    }
 }
 
 impl Refusal {

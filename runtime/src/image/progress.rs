@@ -16,6 +16,13 @@ pub enum Progress {
         /// Whether it was here before and nothing had to be done.
         known: bool,
     },
+    /// An archive or a folder is being brought in: so many bytes of it were read.
+    Source {
+        /// Bytes read.
+        done: u64,
+        /// Bytes that it has, where that is known.
+        total: Option<u64>,
+    },
     /// A layer is being unpacked: so many bytes of it were read.
     Layer {
         /// Which, by the digest of its blob.

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::folder::{machine, replace};
 use super::{Folder, JobId, TaskId, Time};
 use crate::error::{Error, Kind, Result};
+use crate::gpu::lease::Leased;
 use crate::state::process::Process;
 
 /// What is known of a job.
@@ -119,6 +120,9 @@ pub struct Claim {
     /// Ports on the machine's own network.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ports: Vec<u16>,
+    /// Which GPUs, once it is admitted.
+    #[serde(default, skip_serializing_if = "Leased::is_empty")]
+    pub leased: Leased,
 }
 
 /// What is known of a task.

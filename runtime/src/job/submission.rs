@@ -6,6 +6,7 @@ use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
 use super::TaskId;
+use crate::gpu::sharing::GpuShare;
 
 /// What a supervisor is asked to carry out.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,6 +35,13 @@ pub struct Submission {
     pub keep: bool,
     /// Run only while a slot is free, as one of several jobs of a matrix.
     pub turn: Option<Turn>,
+    /// How GPUs come into the tasks; by the target's choice unless given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gpu_injection: Option<crate::gpu::inject::Way>,
+    /// Devices by name, and no others: of every role, or by role, the first ones first.
+    pub devices: IndexMap<String, Vec<String>>,
+    /// What serves slices of GPUs; what suits unless said.
+    pub gpu_share: Option<GpuShare>,
     /// The client stays: its end is the job's, unless it says otherwise.
     pub attended: bool,
 }
@@ -62,5 +70,5 @@ pub struct Turn {
     pub number: u32,
 }
 
-/// The key of [`Submission::roots`] that stands for every role.
+/// The key of [`Submission::roots`] and [`Submission::devices`] that stands for every role.
 pub const EVERY_ROLE: &str = "*";

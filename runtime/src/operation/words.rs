@@ -26,9 +26,10 @@ impl Operation {
             (Self::EnterRoot(EnterRoot::Folder { .. }), Errno::NOENT) => {
                 error.help("unpack the image there, or give another root with `--root`")
             }
-            (Self::EnterRoot(EnterRoot::Overlay { .. }), Errno::PERM | Errno::NODEV | Errno::INVAL) => {
-                error.help("this kernel or user may not mount an overlay; `jobc doctor` says more")
-            }
+            (
+                Self::EnterRoot(EnterRoot::Overlay { .. } | EnterRoot::Layers { .. }),
+                Errno::PERM | Errno::NODEV | Errno::INVAL,
+            ) => error.help("this kernel or user may not mount an overlay; `jobc doctor` says more"),
             (Self::Mount(Mount { source: mounts::Source::Bind { path, .. }, .. }), Errno::NOENT) => {
                 error.help(format!("make `{}`, or remove the mount", path.to_string_lossy()))
             }
@@ -103,6 +104,14 @@ impl fmt::Display for Operation {
                     write!(f, " of {} bytes", text(size))?;
                 }
                 f.write_str(" as the root")
+            }
+            Self::EnterRoot(EnterRoot::Layers { links, .. }) => {
+                let lowers = links.iter().filter(|(_, name)| name.as_bytes()[0].is_ascii_digit()).count();
+                write!(f, "take {lowers} layers under ")?;
+                match links.iter().find(|(_, name)| name.as_c_str() == c"upper") {
+                    Some((upper, _)) => write!(f, "`{}` as the root", text(upper)),
+                    None => f.write_str("a tmpfs as the root"),
+                }
             }
             Self::EnterRoot(EnterRoot::Parts { size, folders, links, .. }) => {
                 write!(f, "take a tmpfs")?;

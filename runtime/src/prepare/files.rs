@@ -41,7 +41,7 @@ pub(super) fn list(
         linux.and_then(|linux| linux.rootfs_propagation().as_deref()).and_then(Propagation::of);
     let machine = propagation(spec, root_propagation);
     steps.always(Operation::SetPropagation(machine));
-    root::list(steps, root)?;
+    root::list(steps, root, identity.in_user_namespace)?;
 
     let mounts = mounts(steps, bundle, groups, identity, machine != u64::from(MS_PRIVATE))?;
     let brought =

@@ -90,7 +90,7 @@ pub fn prepare_further(
     let program = program::of(
         process,
         filter,
-        &PathBuf::from(format!("/proc/{pid}/root")),
+        &[PathBuf::from(format!("/proc/{pid}/root"))],
         std::mem::take(&mut options.secret_environment),
     )?;
     steps.always(Operation::EndWithParent(options.end_with_parent));

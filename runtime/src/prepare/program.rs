@@ -1,7 +1,7 @@
 //! The program itself: where it is looked for, its arguments, its environment.
 
 use std::ffi::CString;
-use std::path::Path;
+use std::path::PathBuf;
 
 use oci_spec::runtime::Process;
 
@@ -14,11 +14,11 @@ use crate::user;
 /// Where programs are looked for when the environment says nothing, as execvp(3) has it.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// `root` is where the container's /etc/passwd is found by this process: the home of its user, where it is not given.
+/// `root` are the layers, lowest first, where the container's /etc/passwd is found by this process: the home of its user, where it is not given.
 pub(super) fn of(
     process: &Process,
     filter: Option<Filter>,
-    root: &Path,
+    root: &[PathBuf],
     secret_environment: Variables,
 ) -> Result<Program> {
     let texts = |list: &Option<Vec<String>>, place: &str| -> Result<Vec<CString>> {

@@ -65,13 +65,13 @@ pub(super) fn of(
                     seen.insert(path.to_owned(), look(job, path, seen.len(), stopped)?);
                 }
                 let (files, image) = seen[path].clone();
-                (Base::Shared(Root::layered(files, &bundle)?), image)
+                (Base::Shared(Root::layered(vec![files], &bundle)?), image)
             }
             None => (by_itself(job, role, &bundle)?, None),
         };
         let from = match &base {
-            Base::Shared(root) => root.files().to_owned(),
-            Base::Bundle => bundle.dir.join("rootfs"),
+            Base::Shared(root) => root.folders().to_owned(),
+            Base::Bundle => vec![bundle.dir.join("rootfs")],
         };
         let user = bundle.annotation("dev.jobc.user").filter(|_| matches!(base, Base::Shared(_)));
         let user = user.map(|name| named_user(&from, name)).transpose()?;
@@ -85,7 +85,10 @@ pub(super) fn of(
         told(Progress::ImageReady {
             role: role.name.clone(),
             image: bundle.annotation("dev.jobc.image").unwrap_or_default().to_owned(),
-            root: if from == Path::new("/") { "host".to_owned() } else { from.display().to_string() },
+            root: match from.last() {
+                Some(from) if from != Path::new("/") => from.display().to_string(),
+                _ => "host".to_owned(),
+            },
         });
         roles.insert(role.name.clone(), RoleRoot { base, image, user, numbers });
     }

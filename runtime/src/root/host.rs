@@ -9,13 +9,13 @@ use std::path::PathBuf;
 
 use oci_spec::runtime::LinuxNamespaceType;
 
-use super::Root;
+use super::{Root, Upper};
 use crate::bundle::{Bundle, because};
 use crate::error::{Error, Kind, Result};
 
 /// An overlay over `/` that has no place yet. Its writable layer is as large as the annotation `dev.jobc.disk` says.
 pub(super) fn overlay(bundle: &Bundle) -> Result<Root> {
-    let upper_size = upper_size(bundle)?;
+    let upper = Upper::Memory { size: upper_size(bundle)? };
     let on = PathBuf::new();
     let table = fs::read("/proc/self/mountinfo")
         .map_err(|error| Error::new(Kind::Machine, format!("cannot list the mounts: {}", because(&error))))?;
@@ -23,12 +23,12 @@ pub(super) fn overlay(bundle: &Bundle) -> Result<Root> {
     let table = mounts(&table);
     if in_user_namespace(bundle) {
         let (parts, binds) = parts::of(&lower, &table);
-        return Ok(Root::Overlay { lower, upper_size, on, binds, parts: Some(parts) });
+        return Ok(Root::Overlay { lowers: vec![lower], upper, on, binds, parts: Some(parts) });
     }
     let shown = table.into_iter().filter(|(path, kind)| *kind == Kept::Shown && path != &lower);
     // One that cannot be looked at, such as another user's FUSE mount, cannot be shown either.
     let binds = shown.map(|(path, _)| path).filter(|path| fs::symlink_metadata(path).is_ok()).collect();
-    Ok(Root::Overlay { lower, upper_size, on, binds, parts: None })
+    Ok(Root::Overlay { lowers: vec![lower], upper, on, binds, parts: None })
 }
 
 /// How many bytes a writable layer may take.

@@ -27,14 +27,16 @@ fn check(image: Option<&str>, path: &str, files: &[&str], choice: Option<&str>) 
     let bundle = Bundle::open(&dir).expect("a bundle");
     let chosen = choice.map(|choice| choice.replace("DIR", &dir.display().to_string()));
     let said = match Root::of(&bundle, chosen.as_deref(), &state) {
-        Ok(Root::Overlay { lower, upper_size, on, .. }) => {
+        Ok(Root::Overlay { lowers, upper: Upper::Memory { size }, on, .. }) => {
             assert!(fs::read_dir(&on).expect("a folder").next().is_none(), "nothing else is there");
-            format!("{} under {upper_size:?} on {}", lower.display(), on.display())
+            let [lower] = &lowers[..] else { panic!("one layer") };
+            format!("{} under {size:?} on {}", lower.display(), on.display())
         }
         Ok(Root::Folder(path)) => {
             assert!(path.is_dir());
             path.display().to_string()
         }
+        Ok(other) => panic!("{other:?}"),
         Err(error) => {
             error.to_string() + &error.help.iter().map(|help| format!("\n    {help}")).collect::<String>()
         }

@@ -16,6 +16,9 @@ use crate::admission::ledger::Ledger;
 use crate::admission::turn::{Slot, Waiting};
 use crate::admission::{Admission, Answer, claim};
 use crate::error::{Error, Kind, Result};
+use crate::gpu::demand::Demands;
+use crate::gpu::sharing::Means;
+use crate::gpu::{Inventory, Machine};
 use crate::job::event::Kind as EventKind;
 use crate::job::record::Claim;
 use crate::job::{Places, TaskId};
@@ -58,7 +61,7 @@ pub(super) fn start(share: &Arc<Share>, mail: &Sender<Mail>) -> JoinHandle<()> {
     let (share, mail) = (Arc::clone(share), mail.clone());
     std::thread::spawn(move || {
         let prepared = Preparation { share: &share, mail: &mail }.carry_out();
-        mail.send(Mail::Prepared(prepared));
+        mail.send(Mail::Prepared(prepared.map(Box::new)));
     })
 }
 
@@ -120,11 +123,14 @@ impl Preparation<'_> {
 
     fn wait_for_room(&self, admission: &mut Admission) -> Result<()> {
         let Share { plan, folder, submission, .. } = self.share;
-        let capacity = Capacity::of_machine(&folder.state)?;
+        let (machine, inventory) = self.look_at_gpus();
+        let demands = Demands::of(plan, submission, &inventory, &Means::of(&machine, &inventory))?;
+        let capacity = Capacity::of_machine(&folder.state)?.with_gpus(inventory);
         let mut told = None;
         loop {
-            match admission.ask(plan, &capacity, submission.queue)? {
+            match admission.ask(plan, &demands, &capacity, submission.queue)? {
                 Answer::Admitted => {
+                    demands.notes.iter().chain(&admission.notes(&capacity)).for_each(|note| self.note(note));
                     self.event(EventKind::Scheduled, json!({ "claim": admission.claim() }));
                     self.mail.send(Mail::Preparing(News::Claimed(admission.claim().clone())));
                     return Ok(());
@@ -139,6 +145,14 @@ impl Preparation<'_> {
             }
             self.pause()?;
         }
+    }
+
+    /// The machine's GPUs; nobody looks at them for a job that asks for none.
+    fn look_at_gpus(&self) -> (Machine, Inventory) {
+        let machine = Machine::here();
+        let wanted = Demands::any(&self.share.plan);
+        let inventory = if wanted { Inventory::take(&machine) } else { Inventory::default() };
+        (machine, inventory)
     }
 
     fn provide(&self) -> Result<()> {

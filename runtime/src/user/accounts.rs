@@ -3,14 +3,14 @@
 use std::ffi::CStr;
 use std::fs::File;
 use std::io::Read as _;
-use std::os::fd::{AsRawFd as _, BorrowedFd};
+use std::os::fd::AsRawFd as _;
 
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use crate::bundle::because;
 use crate::error::{Error, Kind, Result, describe};
-use crate::root::open_inside;
+use crate::root::layers::Layers;
 
 /// The most that is read of either file.
 const LARGEST: u64 = 8 << 20;
@@ -37,7 +37,7 @@ pub(super) struct GroupEntry<'a> {
 }
 
 impl Passwd {
-    pub(super) fn read(root: BorrowedFd<'_>) -> Result<Self> {
+    pub(super) fn read(root: &Layers) -> Result<Self> {
         read(root, c"etc/passwd").map(Self)
     }
 
@@ -52,7 +52,7 @@ impl Passwd {
 }
 
 impl Group {
-    pub(super) fn read(root: BorrowedFd<'_>) -> Result<Self> {
+    pub(super) fn read(root: &Layers) -> Result<Self> {
         read(root, c"etc/group").map(Self)
     }
 
@@ -78,12 +78,12 @@ fn fields<const N: usize>(line: &str) -> Option<[&str; N]> {
 
 /// Reads a file below the root, of which nothing is trusted: links stay inside, and only an ordinary file is opened at all,
 /// for opening a fifo may block and opening a device may do anything.
-fn read(root: BorrowedFd<'_>, path: &CStr) -> Result<String> {
+fn read(root: &Layers, path: &CStr) -> Result<String> {
     let shown = path.to_string_lossy();
     let wrong = |because: String| {
         Error::new(Kind::Machine, format!("cannot read the container's /{shown}: {because}"))
     };
-    let found = match open_inside(root, path, OFlags::PATH) {
+    let found = match root.find(path, OFlags::PATH) {
         Ok(found) => File::from(found),
         Err(Errno::NOENT | Errno::NOTDIR) => return Ok(String::new()),
         Err(errno) => return Err(wrong(describe(errno))),

@@ -1,5 +1,4 @@
 use std::fs::{self, File};
-use std::os::fd::AsFd as _;
 use std::os::unix::fs::symlink;
 
 use serde_json::{Value, json};
@@ -20,8 +19,8 @@ fn root() -> tempfile::TempDir {
 }
 
 fn check(root: &tempfile::TempDir, text: &str) -> String {
-    let root = File::open(root.path()).expect("the root");
-    let said = match lookup(root.as_fd(), text) {
+    let root = Layers::open(&[root.path().to_owned()]).expect("the root");
+    let said = match lookup(&root, text) {
         Ok(Account { uid, gid, additional }) => format!("{:?}", (uid, gid, additional)),
         Err(error) => error.to_string(),
     };
@@ -67,9 +66,9 @@ fn users_by_name_and_by_number() {
 #[test]
 fn homes() {
     let root = root();
-    let home = |uid| home(root.path(), uid).into_string().expect("text");
+    let home = |uid| home(&[root.path().to_owned()], uid).into_string().expect("text");
     assert_eq!([0, 1000, 1001, 77, 5, 4242].map(home), ["/root", "/home/ann", "/", "/home/number", "/", "/"]);
-    assert_eq!(super::home(std::path::Path::new("/nowhere"), 0).as_c_str(), c"/");
+    assert_eq!(super::home(&["/nowhere".into()], 0).as_c_str(), c"/");
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! J0323: a CUDA version that does not build for the card.
 
-use crate::check::gpu::{self, Toolkit};
+use jobc_schema::gpu::Vendor;
+
+use crate::check::gpu::{self, Declared, Toolkit};
 use crate::check::view::{RoleView, View};
 use crate::diagnostic::{Diagnostic, Severity, Sink, codes};
 use crate::stdlib::{arch, models};
@@ -20,15 +22,18 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
             capability(role, &toolkit, cc, sink);
         }
         let own = !asked.models.is_empty();
-        let names: &[String] =
-            if own { &asked.models } else { gpu::target(view).map_or(&[], |gpu| &gpu.models) };
+        let declared = Declared::of(view);
+        let there: Vec<String> = declared
+            .cards_of(Vendor::Nvidia)
+            .map_or(vec![], |cards| cards.iter().map(|card| card.name.to_owned()).collect());
+        let names: &[String] = if own { &asked.models } else { &there };
         let cards = gpu::cards(names);
         let dropped = cards.iter().filter(|(_, card)| is_dropped(card, &toolkit)).count();
         for (name, card) in &cards {
             let all_dropped = own && is_asked && dropped == names.len();
             let severity = if all_dropped { Severity::Error } else { Severity::Warning };
             let at = own.then(|| names.iter().position(|n| n == name).unwrap_or(0));
-            one_card(role, &toolkit, (name, card), severity, at, sink);
+            one_card(role, &toolkit, (name, card), severity, at, &declared.who, sink);
         }
     }
 }
@@ -43,6 +48,7 @@ fn one_card(
     (name, card): (&str, &models::Found),
     severity: Severity,
     model: Option<usize>,
+    who: &str,
     sink: &mut Sink,
 ) {
     let cc = &card.model.cc;
@@ -68,7 +74,7 @@ fn one_card(
         Some(index) => diagnostic
             .at(&gpu::model_at(role, index), "")
             .at(&toolkit.at, format!("{} has it", toolkit.whose)),
-        None => diagnostic.at(&toolkit.at, "").note("the target's `gpu.models` names the card"),
+        None => diagnostic.at(&toolkit.at, "").note(format!("{who} has the card")),
     };
     sink.push(diagnostic.note(advice));
 }

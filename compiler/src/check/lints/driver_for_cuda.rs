@@ -1,15 +1,20 @@
 //! J0321: a driver too old for a CUDA version.
 
-use crate::check::gpu::{self, Toolkit};
+use jobc_schema::gpu::Vendor;
+use jobc_schema::plan::{GpuPlan, ImageSource};
+
+use crate::check::gpu::{self, Declared, Toolkit};
 use crate::check::view::{RoleView, View};
 use crate::diagnostic::{Diagnostic, Place, Severity, Sink, codes};
-use crate::stdlib::{Version, cuda};
+use crate::stdlib::{Version, cuda, models};
+use crate::suggest;
 
 /// Compares the driver that the role or the target states with what CUDA needs.
 ///
 /// Below the floor of the major version only the `cuda-compat` package helps, and on data centre cards alone: a
-/// warning. Between the floor and the toolkit's own driver nearly everything works: a note.
+/// warning, and an error where no such card is there, or no image that could hold it. Between the floor and the toolkit's own driver nearly everything works: a note.
 pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
+    let declared = Declared::of(view);
     for role in &view.roles {
         let Some(asked) = gpu::nvidia(role) else { continue };
         // What the program needs counts before what the image has: the image may have more.
@@ -18,27 +23,57 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
         };
         if let Some(driver) = asked.driver.as_deref().and_then(Version::parse) {
             let at = Place::value(&gpu::gpu_at(role).key("driver"));
-            let who = format!("role `{}` accepts driver {driver}", role.plan.name);
-            compare(role, &toolkit, &driver, at, &who, "write a driver of", sink);
+            let has = Driver {
+                who: format!("role `{}` accepts driver {driver}", role.plan.name),
+                version: driver,
+                at: Some(at),
+                advice: "write a driver of",
+                may_compat: true,
+            };
+            compare(role, &toolkit, &has, sink);
         }
-        let target = gpu::target(view).and_then(|gpu| gpu.driver.as_deref()).and_then(Version::parse);
-        if let Some(driver) = target {
-            let at = Place::target(&view.target_at(&["kubernetes", "gpu", "driver"]));
-            let who = format!("target `{}` has driver {driver}", view.plan.target.name);
-            compare(role, &toolkit, &driver, at, &who, "take an older CUDA, or nodes with driver", sink);
+        if let Some(driver) = &declared.driver {
+            let has = Driver {
+                who: format!("{} has driver {driver}", declared.who),
+                version: driver.clone(),
+                at: declared.driver_at.clone(),
+                advice: "take an older CUDA, or nodes with driver",
+                may_compat: may_compat(view, role, asked, &declared),
+            };
+            compare(role, &toolkit, &has, sink);
         }
     }
 }
 
-fn compare(
-    role: &RoleView<'_>,
-    toolkit: &Toolkit,
-    driver: &Version,
-    at: Place,
-    who: &str,
-    advice: &str,
-    sink: &mut Sink,
-) {
+/// A driver that is compared.
+struct Driver {
+    /// Who has it, in words.
+    who: String,
+    version: Version,
+    /// Where it is written; absent where it was found on the machine.
+    at: Option<Place>,
+    /// What to do, before a version.
+    advice: &'static str,
+    /// Whether the package `cuda-compat` may let it run newer programs.
+    may_compat: bool,
+}
+
+/// Whether there may be an image with the compatibility package, and a card on which it works.
+fn may_compat(view: &View<'_>, role: &RoleView<'_>, asked: &GpuPlan, declared: &Declared<'_>) -> bool {
+    let image = view.plan.image_of(role.plan);
+    if image.is_some_and(|image| matches!(image.source, ImageSource::Host {})) {
+        return false;
+    }
+    let works = |card: Option<models::Found>| card.is_none_or(|card| card.model.forward_compat);
+    match (&asked.models[..], declared.cards_of(Vendor::Nvidia)) {
+        ([], Some(cards)) if !cards.is_empty() => cards.iter().any(|card| works(card.model)),
+        ([], _) => true,
+        (names, _) => names.iter().any(|name| works(models::find(name))),
+    }
+}
+
+fn compare(role: &RoleView<'_>, toolkit: &Toolkit, has: &Driver, sink: &mut Sink) {
+    let Driver { who, version: driver, advice, .. } = has;
     let text = toolkit.version.to_string();
     let oldest = cuda::oldest_driver(&text).and_then(Version::parse);
     let own = cuda::driver_for(&text).and_then(Version::parse);
@@ -48,7 +83,7 @@ fn compare(
             Some(own) => format!("{advice} {oldest} or later; CUDA {text} was released with {own}"),
             None => format!("{advice} {oldest} or later"),
         };
-        (Severity::Warning, message, note)
+        (if has.may_compat { Severity::Warning } else { Severity::Error }, message, note)
     // `550` names the whole branch, the toolkit's own driver with it.
     } else if let Some(own) = own.filter(|own| driver < own && !driver.begins(own)) {
         let message = format!(
@@ -62,10 +97,17 @@ fn compare(
     } else {
         return;
     };
-    let mut diagnostic = Diagnostic::new(codes::DRIVER_FOR_CUDA, severity, message)
-        .at_place(at, "")
+    let diagnostic = Diagnostic::new(codes::DRIVER_FOR_CUDA, severity, message);
+    let mut diagnostic = Declared::label(diagnostic, has.at.as_ref(), "")
         .at(&toolkit.at, format!("CUDA {text} of role `{}`", role.plan.name))
         .note(note);
+    if severity == Severity::Error {
+        let hardware = suggest::list(cuda::table().forward_compat.hardware.iter().map(String::as_str));
+        diagnostic = diagnostic.note(format!(
+            "the package `{}`, which lets older drivers run it, belongs into an image and works on {hardware} cards alone",
+            cuda::compat_package(&toolkit.version)
+        ));
+    }
     if severity == Severity::Warning {
         diagnostic = diagnostic.note(format!(
             "on data centre cards an image with the package `{}` runs on older drivers",

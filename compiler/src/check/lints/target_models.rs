@@ -1,68 +1,124 @@
 //! J0327: a role that none of the target's cards can serve.
 
 use jobc_schema::Bytes;
+use jobc_schema::gpu::{Gpu, Vendor};
 use jobc_schema::plan::GpuPlan;
 
-use crate::check::gpu;
+use crate::check::gpu::{self, Card, Declared};
 use crate::check::view::{RoleView, View};
-use crate::diagnostic::{Diagnostic, Place, Sink, codes};
-use crate::stdlib::{Version, models};
+use crate::diagnostic::{Diagnostic, Severity, Sink, codes};
+use crate::stdlib::Version;
 use crate::suggest;
 
-/// Refuses a model, a memory or a compute capability that the target's `gpu.models` rules out.
+/// Refuses a role for which no kind of card is left once each of its wishes has had its say.
 pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
-    let Some(there) = gpu::target(view).map(|gpu| &gpu.models).filter(|models| !models.is_empty()) else {
-        return;
-    };
+    let declared = Declared::of(view);
     for role in &view.roles {
-        let Some(asked) = gpu::nvidia(role) else { continue };
-        if let Some((what, key)) = missing(asked, there) {
-            sink.push(report(view, role, there, &what, key));
+        let Some(asked) = role.plan.resources.gpu.as_ref().filter(|gpu| gpu.count > 0) else { continue };
+        let Some(cards) = declared.cards_of(asked.vendor) else { continue };
+        if let Some(missing) = missing(asked, &declared, &cards) {
+            sink.push(report(role, &declared, &missing));
         }
     }
 }
 
-/// What none of the target's cards has, and the key that asks for it.
-fn missing(asked: &GpuPlan, there: &[String]) -> Option<(String, &'static str)> {
-    if !asked.models.is_empty()
-        && !asked.models.iter().any(|wanted| there.iter().any(|has| same(wanted, has)))
-    {
-        return Some((suggest::list(asked.models.iter().map(String::as_str)), "model"));
-    }
-    let cards = gpu::cards(there);
-    if cards.len() < there.len() {
-        return None;
-    }
-    if let Some(bytes) = asked.memory_bytes
-        && cards.iter().all(|(_, card)| card.model.verified && gpu::is_smaller(card, bytes) == Some(true))
-    {
-        return Some((format!("a GPU with {}", Bytes(bytes)), "memory"));
-    }
-    let wanted = asked.compute_capability.as_deref().and_then(Version::parse)?;
-    let less = |card: &models::Found| Version::parse(&card.model.cc).is_some_and(|cc| cc < wanted);
-    cards
-        .iter()
-        .all(|(_, card)| less(card))
-        .then(|| (format!("compute capability {wanted}"), "compute_capability"))
+/// What no card has.
+struct Missing {
+    /// In words: `a GPU with 40GiB`.
+    what: String,
+    /// The key below `resources.gpu` that asks for it, where one does.
+    key: Option<&'static str>,
+    /// Whether a table might not know it.
+    severity: Severity,
 }
 
-/// Whether a card of the target may be the one that is asked for.
-fn same(wanted: &str, has: &str) -> bool {
-    match (models::find(wanted), models::find(has)) {
-        (Some(wanted), Some(has)) => {
-            let memory = wanted.memory_gb.zip(has.memory_gb);
-            wanted.model == has.model && memory.is_none_or(|(a, b)| a == b)
+/// The first wish that no card is left for.
+fn missing(asked: &GpuPlan, declared: &Declared<'_>, cards: &[&Card<'_>]) -> Option<Missing> {
+    let error = |what: String, key| Some(Missing { what, key, severity: Severity::Error });
+    if cards.is_empty() {
+        // A list of models names NVIDIA's cards and says nothing of others.
+        let silent = asked.vendor != Vendor::Nvidia && declared.cards_at.is_some();
+        return if silent { None } else { error(format!("{}s", asked.vendor.card()), None) };
+    }
+    let mut left = cards.to_vec();
+    if !asked.models.is_empty() {
+        left.retain(|card| asked.models.iter().any(|wanted| card.is(wanted)));
+        if left.is_empty() {
+            return error(suggest::list(asked.models.iter().map(String::as_str)), Some("model"));
         }
-        _ => wanted.eq_ignore_ascii_case(has),
+    }
+    if let Some(bytes) = asked.memory_bytes {
+        left.retain(|card| card.is_smaller(bytes) != Some((true, true)));
+        if left.is_empty() {
+            return error(format!("a GPU with {}", Bytes(bytes)), Some("memory"));
+        }
+    }
+    if let Some(wanted) = asked.compute_capability.as_deref().and_then(Version::parse) {
+        left.retain(|card| card.capability().is_none_or(|has| has >= wanted));
+        if left.is_empty() {
+            return error(format!("compute capability {wanted}"), Some("compute_capability"));
+        }
+    }
+    match asked.share.as_ref().and_then(|share| share.profile.as_deref()) {
+        Some(profile) => slices(profile, asked.count, &mut left),
+        None if asked.share.is_none() => whole(asked.count, &mut left),
+        None => None,
     }
 }
 
-fn report(view: &View<'_>, role: &RoleView<'_>, there: &[String], what: &str, key: &str) -> Diagnostic {
-    let target = &view.plan.target.name;
-    let cards = suggest::list(there.iter().map(String::as_str));
-    let message = format!("role `{}` asks for {what}, and target `{target}` has {cards}", role.plan.name);
-    Diagnostic::error(codes::TARGET_MODELS, message)
-        .at(&gpu::gpu_at(role).key(key), "")
-        .at_place(Place::target(&view.target_at(&["kubernetes", "gpu", "models"])), "the target's cards")
-        .note("ask for what the target has, or build for another target")
+/// MIG instances: those that are there, where that is known, else those the card can be cut into.
+fn slices(profile: &str, count: u32, left: &mut Vec<&Card<'_>>) -> Option<Missing> {
+    let what = format!("MIG instances `{profile}`");
+    let certain = left.iter().all(|card| card.mig.is_some());
+    left.retain(|card| match card.mig {
+        Some(there) => there.contains_key(profile),
+        None => card.has_profile(profile) != Some(false),
+    });
+    if left.is_empty() {
+        let severity = if certain { Severity::Error } else { Severity::Warning };
+        return Some(Missing { what, key: Some("share"), severity });
+    }
+    let most = left.iter().map(|card| card.mig.and_then(|there| there.get(profile)).copied());
+    too_many(count, most, &what)
+}
+
+/// Whole cards: those that are not cut up.
+fn whole(count: u32, left: &mut Vec<&Card<'_>>) -> Option<Missing> {
+    left.retain(|card| card.mig.is_none_or(indexmap::IndexMap::is_empty));
+    if left.is_empty() {
+        let what = "whole cards".to_owned();
+        return Some(Missing { what, key: None, severity: Severity::Error });
+    }
+    too_many(count, left.iter().map(|card| card.count), "GPUs of one machine")
+}
+
+/// More than a machine has of any kind; nothing where one is not counted.
+fn too_many(count: u32, there: impl Iterator<Item = Option<u32>>, what: &str) -> Option<Missing> {
+    let most = there.collect::<Option<Vec<u32>>>()?.into_iter().max()?;
+    (count > most).then(|| Missing {
+        what: format!("{count} {what}"),
+        key: Some("count"),
+        severity: Severity::Error,
+    })
+}
+
+fn report(role: &RoleView<'_>, declared: &Declared<'_>, missing: &Missing) -> Diagnostic {
+    let who = &declared.who;
+    let cards: Vec<String> = declared.cards.iter().flatten().map(Card::words).collect();
+    let has = if cards.is_empty() { "none".to_owned() } else { cards.join(", ") };
+    let message = format!("role `{}` asks for {}, and {who} has {has}", role.plan.name, missing.what);
+    let at = gpu::gpu_at(role);
+    let rules = role.spec.and_then(|spec| spec.resources.as_ref()).and_then(|r| r.gpu.as_ref());
+    let place = match missing.key {
+        Some(key) if matches!(rules, Some(Gpu::Rules(_))) => at.key(key),
+        _ => at,
+    };
+    let advice = if declared.found {
+        "ask for what the machine has, or run the job elsewhere"
+    } else {
+        "ask for what the target has, or build for another target"
+    };
+    let diagnostic =
+        Diagnostic::new(codes::TARGET_MODELS, missing.severity, message).at(&place, "").note(advice);
+    Declared::label(diagnostic, declared.cards_at.as_ref(), "the target's cards")
 }

@@ -1,6 +1,6 @@
 //! J0324: a GPU model that no table has.
 
-use crate::check::gpu;
+use crate::check::gpu::{self, Declared};
 use crate::check::view::{RoleView, View};
 use crate::diagnostic::Place;
 use crate::diagnostic::{Diagnostic, Safety, Sink, codes};
@@ -9,11 +9,11 @@ use crate::suggest;
 
 /// Warns of a name that is probably misspelt; a new card may simply be younger than the table.
 pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
-    let there: &[String] = gpu::target(view).map_or(&[], |gpu| &gpu.models);
+    let there = Declared::of(view).cards.unwrap_or_default();
     for role in &view.roles {
         let Some(asked) = gpu::nvidia(role) else { continue };
         for (index, name) in asked.models.iter().enumerate() {
-            if there.iter().any(|known| known.eq_ignore_ascii_case(name)) {
+            if there.iter().any(|known| known.name.eq_ignore_ascii_case(name)) {
                 continue;
             }
             match models::find(name) {

@@ -33,9 +33,9 @@ fn an_entry_is_there_as_long_as_who_made_it() {
     );
     assert!(one.is_before(&two) && !two.is_before(&one));
     ledger
-        .settle(&mut one, |_, others| {
+        .settle(&mut one, &Demands::default(), |_, others| {
             assert_eq!(others.len(), 1);
-            (Standing::Admitted, Ok(()))
+            Decision { standing: Standing::Admitted, leased: None, answer: Ok(()) }
         })
         .unwrap();
     let standings: Vec<_> =
@@ -130,8 +130,8 @@ fn chosen_ports_are_kept_for_a_while() {
     // As if it had been chosen long ago, or before the machine was started again.
     for ticket in [0, u64::MAX] {
         let name = names(&ledger).remove(0);
-        let content =
-            Content { id: String::new(), ticket, claim: Claim { ports: vec![20_000], ..Claim::default() } };
+        let claim = Claim { ports: vec![20_000], ..Claim::default() };
+        let content = Content { id: String::new(), ticket, claim, demands: Demands::default() };
         std::fs::write(dir.path().join(&name), serde_json::to_vec(&content).unwrap()).unwrap();
         ledger
             .choose_ports(|taken| {

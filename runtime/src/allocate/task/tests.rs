@@ -184,12 +184,12 @@ fn a_task_gets_what_only_this_run_knows() {
     let status = std::fs::metadata(&file).unwrap();
     assert_eq!((status.uid(), status.gid(), status.mode() & 0o7777), (1001, 1002, 0o400));
     // Tasks begin with the same files and write to layers of their own.
-    let (Root::Overlay { lower, on, upper_size, .. }, Root::Overlay { lower: other, on: beside, .. }) =
+    let (Root::Overlay { lowers, on, upper, .. }, Root::Overlay { lowers: others, on: beside, .. }) =
         (given.root, case.task(1).root)
     else {
         panic!("no layers")
     };
-    assert!(lower == other && on != beside && upper_size == Some(1 << 20));
+    assert!(lowers == others && on != beside && upper == crate::root::Upper::Memory { size: Some(1 << 20) });
     // A second attempt, whose folder is there.
     case.task(0);
 }
@@ -214,7 +214,7 @@ fn the_image_of_an_unpacked_bundle_fills_what_is_open() {
     std::fs::write(dir.path().join("config.json"), unpacked.to_string()).unwrap();
     let case = case(&config, &json!({}), dir.path().to_str());
     let given = case.task(1);
-    assert_eq!(given.root.files(), dir.path().canonicalize().unwrap().join("rootfs"));
+    assert_eq!(given.root.folders(), [dir.path().canonicalize().unwrap().join("rootfs")]);
     let process = serde_json::to_value(given.bundle.config.spec.process()).unwrap();
     assert_snapshot!(process.to_string(), @r#"{"user":{"uid":5,"gid":6,"additionalGids":[7]},"args":["/entry","serve"],"env":["PATH=/opt","LANG=C"],"cwd":"/workspace"}"#);
 }
@@ -242,7 +242,7 @@ fn a_long_or_strange_path_is_a_root_too() {
     });
     let case = case(&config, &json!({}), strange.to_str());
     let root = case.task(0).root;
-    let path = root.files().as_os_str().as_encoded_bytes();
+    let path = root.folders()[0].as_os_str().as_encoded_bytes();
     assert!(path.len() < 250 && !path.contains(&b':'), "{root:?}");
-    assert!(root.files().join("etc").is_dir());
+    assert!(root.folders()[0].join("etc").is_dir());
 }

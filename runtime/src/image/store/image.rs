@@ -60,14 +60,31 @@ impl Store {
             if !media::is_index(&at.media_type) {
                 break;
             }
-            let index: Index = self.document(&at)?;
-            at = select(&at, index, platform)?;
+            at = self.entry_for(&at, platform)?;
         }
         Err(Error::new(
             Kind::Unsupported,
             format!("{} is not an image: its kind is `{}`", descriptor.digest, at.media_type),
         )
         .help("name an image whose manifest is of OCI or of Docker's schema 2"))
+    }
+
+    /// Every image that a descriptor stands for and that is here, one a platform. What is no image is left out.
+    pub fn images_in(&self, descriptor: &Descriptor) -> Vec<Image> {
+        if media::is_index(&descriptor.media_type) {
+            let index: Index = self.document(descriptor).unwrap_or_default();
+            return index.manifests.iter().flat_map(|manifest| self.images_in(manifest)).collect();
+        }
+        self.read_image(descriptor).into_iter().collect()
+    }
+
+    /// The entry of an index in the store that serves a platform best, which need not be in the store itself.
+    ///
+    /// # Errors
+    ///
+    /// The index is not there, or none of its entries is for the platform.
+    pub fn entry_for(&self, index: &Descriptor, platform: &Platform) -> Result<Descriptor> {
+        select(index, self.document(index)?, platform)
     }
 
     /// The image of a manifest, whatever its platform.

@@ -1,17 +1,17 @@
 //! The container's root: a folder, or the machine's files under writable layers.
 
 use std::ffi::{CStr, CString};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use linux_raw_sys::general::MOUNT_ATTR_RDONLY;
 use oci_spec::runtime::Spec;
 use rustix::fs::Mode;
 
 use super::{Steps, c_path, c_string, place};
-use crate::error::Result;
+use crate::error::{Error, Kind, Result};
 use crate::mounts::{Mount, Source};
 use crate::operation::Operation;
-use crate::root::{Parts, Root};
+use crate::root::{MOST_LOWERS, Parts, Root, Upper};
 use crate::rootfs::{EnterRoot, Last, Place};
 use crate::syscall::MountAttributes;
 
@@ -19,8 +19,8 @@ const READ_ONLY: MountAttributes =
     MountAttributes { set: MOUNT_ATTR_RDONLY as u64, clear: 0, propagation: 0 };
 
 /// Lists the steps that put the root together and enter it.
-pub(super) fn list(steps: &mut Steps, root: &Root) -> Result<()> {
-    steps.at("/root/path", Operation::EnterRoot(enter(root)?));
+pub(super) fn list(steps: &mut Steps, root: &Root, in_user_namespace: bool) -> Result<()> {
+    steps.at("/root/path", Operation::EnterRoot(enter(root, in_user_namespace)?));
     if let Root::Overlay { binds, parts, .. } = root {
         for (index, (folder, _)) in parts.iter().flat_map(|parts| &parts.overlays).enumerate() {
             steps.at("/root/path", Operation::Mount(overlay(folder, index)?));
@@ -42,18 +42,55 @@ pub(super) fn writable(root: &Root, spec: &Spec) -> Result<Vec<Place>> {
     Ok(folders.into_iter().filter(|folder| !covers.iter().any(|cover| cover.path == folder.path)).collect())
 }
 
-fn enter(root: &Root) -> Result<EnterRoot> {
-    Ok(match root {
-        Root::Folder(path) => EnterRoot::Folder { path: c_path(path, "/root/path")? },
-        Root::Overlay { lower, upper_size, on, parts, .. } => {
-            let on = c_path(on, "/root/path")?;
-            let size = upper_size.map(|size| c_string(size.to_string(), "/root/path")).transpose()?;
-            match parts {
-                None => EnterRoot::Overlay { lower: c_path(lower, "/root/path")?, on, size },
-                Some(parts) => enter_parts(parts, on, size)?,
-            }
+fn enter(root: &Root, in_user_namespace: bool) -> Result<EnterRoot> {
+    let (lowers, upper, on, parts) = match root {
+        Root::Folder(path) => return Ok(EnterRoot::Folder { path: c_path(path, "/root/path")? }),
+        Root::Overlay { lowers, upper, on, parts, .. } => (lowers, upper, c_path(on, "/root/path")?, parts),
+    };
+    let size = match upper {
+        Upper::Memory { size } => *size,
+        Upper::Folder(_) => None,
+    };
+    let size = size.map(|size| c_string(size.to_string(), "/root/path")).transpose()?;
+    match (parts, &lowers[..], upper) {
+        (Some(parts), _, _) => enter_parts(parts, on, size),
+        (None, [lower], Upper::Memory { .. }) => {
+            Ok(EnterRoot::Overlay { lower: c_path(lower, "/root/path")?, on, size })
         }
-    })
+        (None, lowers, _) => enter_layers(lowers, upper, on, size, in_user_namespace),
+    }
+}
+
+/// An overlay of layers that are linked to by short names: the options of a mount are a page, and one is 255 bytes.
+fn enter_layers(
+    lowers: &[PathBuf],
+    upper: &Upper,
+    on: CString,
+    size: Option<CString>,
+    in_user_namespace: bool,
+) -> Result<EnterRoot> {
+    if lowers.is_empty() || lowers.len() > MOST_LOWERS {
+        let message = format!("{} layers, where the kernel takes 1 to {MOST_LOWERS}", lowers.len());
+        return Err(Error::new(Kind::Unsupported, message).at("/root/path"));
+    }
+    let name = |index: usize| c_string(index.to_string(), "/root/path");
+    let mut links = Vec::with_capacity(lowers.len() + 2);
+    for (index, lower) in lowers.iter().enumerate() {
+        links.push((c_path(lower, "/root/path")?, name(index)?));
+    }
+    let names: Vec<String> = (0..lowers.len()).rev().map(|index| index.to_string()).collect();
+    let mut options = format!("lowerdir={},upperdir=upper,workdir=work", names.join(":"));
+    if let Upper::Folder(folder) = upper {
+        for name in ["upper", "work"] {
+            links.push((c_path(&folder.join(name), "/root/path")?, c_string(name, "/root/path")?));
+        }
+        // What is kept is read without this overlay: renamed folders are copied, and changed files whole.
+        options.push_str(",redirect_dir=off,metacopy=off,index=off,volatile");
+    }
+    if in_user_namespace {
+        options.push_str(",userxattr");
+    }
+    Ok(EnterRoot::Layers { on, size, links, options: c_string(options, "/root/path")? })
 }
 
 /// The names of a root in parts: below `root` what is seen, beside it two layers for each overlay.

@@ -13,6 +13,7 @@ use jobc_runtime::allocate;
 use jobc_runtime::container::Options;
 use jobc_runtime::container::make::{self, Request};
 use jobc_runtime::error::{Error, Kind, Result};
+use jobc_runtime::gpu::{Inventory, Machine};
 use jobc_runtime::job::{Folder, JobId, Places, TaskId};
 use jobc_runtime::provision;
 use jobc_runtime::root::Root;
@@ -69,7 +70,7 @@ impl Drop for Scratch {
 
 /// The job as a whole: what it takes, and in which order.
 pub(super) fn described(plan: &JobPlan, folder: &Folder) -> Result<String> {
-    let capacity = Capacity::of_machine(&folder.state)?;
+    let capacity = Capacity::of_machine(&folder.state)?.with_gpus(Inventory::take(&Machine::here()));
     let network = match plan.network {
         Network::Auto | Network::Host => "the machine's",
         Network::Job => "the job's own, with an address for each task",
@@ -93,7 +94,7 @@ pub(super) fn described(plan: &JobPlan, folder: &Folder) -> Result<String> {
     out += &format!(
         "this machine has: {}, {memory} of memory, {} GPUs\n",
         cpus(capacity.cpu_millis),
-        capacity.gpus
+        capacity.gpus.devices().len()
     );
     out += "order:\n";
     for (number, stage) in (1..).zip(&plan.stages) {
@@ -138,7 +139,10 @@ fn rehearsed(args: &RunArgs, built: &Built, job: &BuiltJob, folder: &Folder) -> 
         let given = allocate::task(&provided, &task, begun.folder())?;
         let root = match &given.root {
             Root::Folder(path) => path.display().to_string(),
-            Root::Overlay { lower, .. } => format!("{} under a writable layer in memory", lower.display()),
+            Root::Overlay { lowers, .. } => match &lowers[..] {
+                [lower] => format!("{} under a writable layer in memory", lower.display()),
+                lowers => format!("{} layers under a writable layer in memory", lowers.len()),
+            },
         };
         let changed: String = given.said.iter().map(|line| format!("changed: {line}\n")).collect();
         let request = Request {

@@ -1,0 +1,48 @@
+//! `jobc image gc`: removes what nothing uses.
+
+use std::process::ExitCode;
+
+use jobc_runtime::error::{Error, Kind};
+use jobc_runtime::image::Store;
+use jobc_runtime::image::store::Collected;
+use serde_json::json;
+
+use crate::args::FormatArg;
+use crate::args::image::GcArgs;
+use crate::commands::jobs::{Result, json_text};
+use crate::quantity::bytes;
+use crate::terminal;
+
+pub(super) fn run(args: &GcArgs, store: &Store) -> Result<ExitCode> {
+    let Some(collected) = store.collect(args.cache, args.dry_run)? else {
+        return Err(Error::new(
+            Kind::State,
+            "another command works with the images now, and would lose what it brings in",
+        )
+        .help("wait until it has ended: a pull, an import, a build, or a job that unpacks its images")
+        .into());
+    };
+    if args.shown.format == FormatArg::Json {
+        terminal::print(&json_text(&json!({
+            "blobs": collected.blobs,
+            "layers": collected.layers,
+            "bytes": collected.bytes,
+            "dry_run": args.dry_run,
+        })));
+    } else {
+        terminal::print(&words(&collected, if args.dry_run { "would be removed" } else { "removed" }));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What was removed, in a line.
+pub(super) fn words(collected: &Collected, verb: &str) -> String {
+    let count =
+        |count: usize, one: &str| if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") };
+    format!(
+        "{verb}: {} of {}, {}\n",
+        count(collected.blobs.len(), "blob"),
+        bytes(collected.bytes),
+        count(collected.layers.len(), "unpacked layer")
+    )
+}

@@ -1,0 +1,82 @@
+//! `jobc image import`: images from archives and folders.
+
+use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
+
+use jobc_runtime::error::{Error, Kind};
+use jobc_runtime::image::source::{self, Imported};
+use jobc_runtime::image::{Reference, Store, progress};
+use serde_json::json;
+
+use crate::args::FormatArg;
+use crate::args::image::ImportArgs;
+use crate::commands::jobs::{Failure, Result, json_text};
+use crate::terminal;
+
+pub(super) fn run(args: &ImportArgs, store: &Store) -> Result<ExitCode> {
+    let tag = args.tag.as_deref().map(str::parse::<Reference>).transpose().map_err(Failure::wrong_use)?;
+    if let Some(tag) = tag.as_ref().filter(|tag| tag.digest.is_some()) {
+        let error = Error::new(Kind::Config, format!("`{tag}` has a digest, which nobody can choose"));
+        return Err(Failure::wrong_use(error.help("give a name and a tag")));
+    }
+    // A signal ends this program in the middle: what came in until then has no name and is collected.
+    let images = source::import(store, &args.source, &progress::untold, &AtomicBool::new(false))?;
+    let named = named(images, tag, args)?;
+    for (image, names) in &named {
+        for name in names {
+            store.tag(name, &image.descriptor)?;
+        }
+    }
+    if args.quiet {
+        return Ok(ExitCode::SUCCESS);
+    }
+    for (image, names) in &named {
+        if args.shown.format == FormatArg::Json {
+            terminal::print(&json_text(&json!({
+                "names": names.iter().map(ToString::to_string).collect::<Vec<_>>(),
+                "digest": image.descriptor.digest,
+                "source": image.kind.words(),
+            })));
+            continue;
+        }
+        for name in names {
+            let digest = image.descriptor.digest.short();
+            terminal::print(&format!("{} {digest}, from {}\n", name.familiar(), image.kind.words()));
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The images with the names that they get.
+fn named(
+    images: Vec<Imported>,
+    tag: Option<Reference>,
+    args: &ImportArgs,
+) -> Result<Vec<(Imported, Vec<Reference>)>> {
+    let source = args.source.display();
+    if let Some(tag) = tag {
+        return match <[Imported; 1]>::try_from(images) {
+            Ok([image]) => Ok(vec![(image, vec![tag])]),
+            Err(images) => {
+                let message = format!("`{source}` holds {} images, and `--tag` names one", images.len());
+                Err(Failure::wrong_use(
+                    Error::new(Kind::Config, message).help("import them under their own names"),
+                ))
+            }
+        };
+    }
+    if images.iter().any(|image| image.names.is_empty()) {
+        let file = args.source.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+        let stem = file.split(".tar").next().unwrap_or_default().trim_end_matches(".tgz").to_owned();
+        let example = stem.parse::<Reference>().map_or_else(|_| "base:1".to_owned(), |_| format!("{stem}:1"));
+        let message = format!("`{source}` does not say what its image is called");
+        return Err(Failure::wrong_use(
+            Error::new(Kind::Config, message).help(format!("give it a name: `--tag {example}`")),
+        ));
+    }
+    Ok(images
+        .into_iter()
+        .map(|image| (image.names.clone(), image))
+        .map(|(names, image)| (image, names))
+        .collect())
+}

@@ -1,0 +1,57 @@
+//! Finding an image in the store by what people write.
+
+use jobc_compiler::suggest;
+use jobc_runtime::error::{Error, Kind};
+use jobc_runtime::image::store::Named;
+use jobc_runtime::image::{Reference, Store};
+
+use crate::commands::jobs::{Failure, Result};
+
+/// The image that a word names: a reference, a digest, or the beginning of one.
+pub(super) fn find(store: &Store, word: &str) -> Result<Named> {
+    let images = store.images()?;
+    if let Some(found) = by_digest(&images, word)? {
+        return Ok(found.clone());
+    }
+    let reference = match word.parse::<Reference>() {
+        Ok(reference) => reference,
+        Err(error) => return Err(Failure::wrong_use(error)),
+    };
+    if let Some(descriptor) = store.find(&reference)? {
+        return Ok(Named { name: reference.tag.is_some().then(|| reference.to_string()), descriptor });
+    }
+    let known: Vec<String> = images.iter().filter_map(|image| familiar(image.name.as_deref())).collect();
+    let error = Error::new(Kind::State, format!("there is no image `{}` here", reference.familiar()));
+    Err(Failure::wrong_use(match suggest::nearest(&reference.familiar(), known.iter().map(String::as_str)) {
+        Some(near) => error.help(format!("did you mean `{near}`?")),
+        None if known.is_empty() => {
+            error.help(format!("fetch it with `jobc image pull {}`", reference.familiar()))
+        }
+        None => error.help("see what is here with `jobc image ls`"),
+    }))
+}
+
+/// The image whose digest begins so; with four digits or more.
+fn by_digest<'a>(images: &'a [Named], word: &str) -> Result<Option<&'a Named>> {
+    let digits = word.strip_prefix("sha256:").unwrap_or(word);
+    if digits.len() < 4 || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return Ok(None);
+    }
+    let mut found: Vec<&Named> =
+        images.iter().filter(|image| image.descriptor.digest.hex().starts_with(digits)).collect();
+    found.dedup_by_key(|image| &image.descriptor.digest);
+    match found[..] {
+        [] => Ok(None),
+        [one] => Ok(Some(one)),
+        _ => {
+            let error = Error::new(Kind::State, format!("{} images begin with `{digits}`", found.len()));
+            Err(Failure::wrong_use(error.help("write more of the digest, or the image's name")))
+        }
+    }
+}
+
+/// A name as people write it.
+pub(super) fn familiar(name: Option<&str>) -> Option<String> {
+    let name = name?;
+    Some(name.parse::<Reference>().map_or_else(|_| name.to_owned(), |reference| reference.familiar()))
+}

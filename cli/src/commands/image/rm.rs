@@ -1,0 +1,37 @@
+//! `jobc image rm`: removes images, and of their blobs those that nothing else uses.
+
+use std::process::ExitCode;
+
+use jobc_runtime::image::Store;
+
+use super::gc;
+use super::name::find;
+use crate::args::image::RmArgs;
+use crate::commands::jobs::Result;
+use crate::terminal;
+
+pub(super) fn run(args: &RmArgs, store: &Store) -> Result<ExitCode> {
+    // All of them are looked for before anything is done.
+    let images = args.images.iter().map(|word| find(store, word)).collect::<Result<Vec<_>>>()?;
+    for (image, word) in images.iter().zip(&args.images) {
+        let by_digest = word.strip_prefix("sha256:").unwrap_or(word);
+        let names = match &image.name {
+            // By its name, that name goes; by its digest, all of it.
+            Some(name) if !image.descriptor.digest.hex().starts_with(by_digest) => {
+                store.untag(name)?;
+                vec![name.clone()]
+            }
+            _ => store.untag_all(&image.descriptor.digest)?,
+        };
+        for name in names {
+            terminal::print(&format!("{name}\n"));
+        }
+    }
+    match store.collect(false, false)? {
+        Some(collected) => terminal::print(&gc::words(&collected, "removed")),
+        None => terminal::print(
+            "what it leaves is removed by `jobc image gc`, as another command works here now\n",
+        ),
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,70 @@
+//! How often a request is tried, and how long is waited in between.
+
+use std::hash::{BuildHasher as _, RandomState};
+use std::time::Duration;
+
+/// So often is something tried that brings nothing new.
+const TRIES: u32 = 6;
+/// The wait after the first failure; each further one is twice as long.
+const FIRST: Duration = Duration::from_millis(250);
+/// A registry that asks for a longer pause than this is not waited for.
+pub(crate) const LONGEST: Duration = Duration::from_mins(2);
+
+/// The failures of one request in a row.
+#[derive(Debug, Default)]
+pub(crate) struct Backoff {
+    failures: u32,
+}
+
+impl Backoff {
+    /// Counts a failure; returns how long to wait before the next try, nothing where there is to be none.
+    ///
+    /// `asked` is what the registry wants to be waited (`Retry-After`); it is kept in full or not waited for at all.
+    pub(crate) fn failed(&mut self, asked: Option<Duration>) -> Option<Duration> {
+        self.failures += 1;
+        if self.failures >= TRIES || asked.is_some_and(|asked| asked > LONGEST) {
+            return None;
+        }
+        let own = FIRST * 2u32.pow(self.failures - 1);
+        // Up to a quarter more, so that clients that were turned away together do not come back together.
+        let part = RandomState::new().hash_one(self.failures) % 256;
+        let spread = own.mul_f64(0.25 * f64::from(u8::try_from(part).unwrap_or_default()) / 255.0);
+        Some(own.max(asked.unwrap_or_default()) + spread)
+    }
+
+    /// Something came: the next failure is the first again.
+    pub(crate) fn progressed(&mut self) {
+        self.failures = 0;
+    }
+}
+
+/// The seconds of `Retry-After` (RFC 9110, section 10.2.3). Its other form, a date, is left to our own pauses: it would be
+/// compared with a clock of ours that may be wrong.
+pub(crate) fn asked(header: &str) -> Option<Duration> {
+    header.trim().parse().ok().map(Duration::from_secs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_double_until_enough_was_tried() {
+        let mut backoff = Backoff::default();
+        for expected in [250, 500, 1000, 2000, 4000] {
+            let wait = backoff.failed(None).unwrap().as_millis();
+            assert!((expected..=expected * 5 / 4).contains(&wait), "{wait} ms in place of {expected}");
+        }
+        assert_eq!(backoff.failed(None), None);
+        backoff.progressed();
+        assert!(backoff.failed(None).unwrap() < FIRST * 2);
+    }
+
+    #[test]
+    fn what_the_registry_asks_for_is_waited_in_full() {
+        let asked_for = asked(" 3 ");
+        assert!(Backoff::default().failed(asked_for).unwrap() >= Duration::from_secs(3));
+        assert_eq!(Backoff::default().failed(Some(LONGEST + Duration::from_secs(1))), None);
+        assert_eq!(asked("Fri, 31 Dec 2027 23:59:59 GMT"), None);
+    }
+}

@@ -1,0 +1,155 @@
+//! What a person settles about registries: mirrors, certificates, plain HTTP.
+//!
+//! The format of `registries.yaml`; who reads the file hands it over as values. docs/images.md describes it.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+/// The settings of all registries.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+pub struct Settings {
+    /// By the registry's name as it stands in references: `docker.io`, `registry.example:5000`.
+    #[serde(default)]
+    pub registries: BTreeMap<String, RegistrySettings>,
+    /// Speak plain HTTP with every registry, as asked for on the command line.
+    #[serde(skip)]
+    pub plain_http: bool,
+}
+
+/// The settings of one registry.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+pub struct RegistrySettings {
+    /// Registries that are asked first, in order, for what is fetched; each `[http://]HOST[:PORT][/PREFIX]`.
+    #[serde(default)]
+    pub mirrors: Vec<String>,
+    /// Speak plain HTTP.
+    #[serde(default)]
+    pub plain_http: bool,
+    /// Files with certificates (PEM) that are trusted besides the machine's.
+    #[serde(default)]
+    pub ca: Vec<PathBuf>,
+    /// Our own certificate, where the registry asks for one.
+    pub client: Option<ClientFiles>,
+}
+
+/// A certificate of ours with its key.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+pub struct ClientFiles {
+    /// The certificate and those that vouch for it (PEM).
+    pub cert: PathBuf,
+    /// Its key (PEM).
+    pub key: PathBuf,
+}
+
+impl Settings {
+    /// Makes the paths of files absolute: they are relative to the folder of the file that names them.
+    #[must_use]
+    pub fn relative_to(mut self, folder: &Path) -> Self {
+        for settings in self.registries.values_mut() {
+            let client = settings.client.iter_mut().flat_map(|client| [&mut client.cert, &mut client.key]);
+            for path in settings.ca.iter_mut().chain(client) {
+                *path = folder.join(&*path);
+            }
+        }
+        self
+    }
+
+    /// Adds the registries of another file, of which those that are here already are left out.
+    #[must_use]
+    pub fn over(mut self, other: Self) -> Self {
+        for (name, settings) in other.registries {
+            self.registries.entry(name).or_insert(settings);
+        }
+        self.plain_http |= other.plain_http;
+        self
+    }
+
+    /// The settings of one registry, with what Docker and podman keep of certificates in folders of its name.
+    pub(crate) fn of(&self, registry: &str) -> RegistrySettings {
+        let mut settings = self.registries.get(registry).cloned().unwrap_or_default();
+        settings.plain_http |= self.plain_http;
+        if settings.ca.is_empty() && settings.client.is_none() {
+            for folder in certificate_folders() {
+                settings.take_certificates(&folder.join(registry));
+            }
+        }
+        settings
+    }
+}
+
+impl RegistrySettings {
+    /// Takes what lies in a folder of certs.d (containers-certs.d(5)): `*.crt` are trusted, `NAME.cert` with `NAME.key` is ours.
+    fn take_certificates(&mut self, folder: &Path) {
+        let Ok(entries) = std::fs::read_dir(folder) else { return };
+        let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+        paths.sort();
+        for path in paths {
+            match path.extension().and_then(|extension| extension.to_str()) {
+                Some("crt") => self.ca.push(path),
+                Some("cert") if self.client.is_none() => {
+                    let key = path.with_extension("key");
+                    self.client = key.is_file().then_some(ClientFiles { cert: path, key });
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Where certificates of registries lie for other programs.
+fn certificate_folders() -> Vec<PathBuf> {
+    let own = std::env::var_os("HOME").map(|home| Path::new(&home).join(".config/containers/certs.d"));
+    own.into_iter().chain(["/etc/containers/certs.d", "/etc/docker/certs.d"].map(PathBuf::from)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearer_file_decides_about_a_registry() {
+        let read = |text: &str, folder: &str| {
+            serde_json::from_str::<Settings>(text).unwrap().relative_to(Path::new(folder))
+        };
+        let own = read(
+            r#"{"registries": {"a:5000": {"ca": ["a.pem"], "client": {"cert": "/c", "key": "k"}}}}"#,
+            "/own",
+        );
+        let machine = read(
+            r#"{"registries": {"a:5000": {"plain_http": true}, "docker.io": {"mirrors": ["m"]}}}"#,
+            "/etc",
+        );
+        let both = own.over(machine);
+        let a = &both.registries["a:5000"];
+        assert!(!a.plain_http);
+        assert_eq!(a.ca, [Path::new("/own/a.pem")]);
+        assert_eq!(a.client.as_ref().unwrap().cert, Path::new("/c"));
+        assert_eq!(a.client.as_ref().unwrap().key, Path::new("/own/k"));
+        assert_eq!(both.registries["docker.io"].mirrors, ["m"]);
+    }
+
+    #[test]
+    fn an_unknown_setting_is_no_setting() {
+        assert!(serde_json::from_str::<Settings>(r#"{"registries": {"a": {"insecure": true}}}"#).is_err());
+    }
+
+    #[test]
+    fn certificates_of_other_programs_are_found_by_their_names() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["b.crt", "a.crt", "client.cert", "client.key", "keyless.cert", "notes.txt"] {
+            std::fs::write(folder.path().join(name), "").unwrap();
+        }
+        let mut settings = RegistrySettings::default();
+        settings.take_certificates(folder.path());
+        let names = |paths: &[PathBuf]| {
+            paths.iter().map(|path| path.file_name().unwrap().to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(names(&settings.ca), ["a.crt", "b.crt"]);
+        assert_eq!(settings.client.unwrap().cert.file_name().unwrap(), "client.cert");
+    }
+}

@@ -1,0 +1,116 @@
+//! What else of NVIDIA's driver is on a machine: programs, sockets of its daemons, firmware, and the files by which OpenCL,
+//! Vulkan, EGL and X find it (container-toolkit, `internal/discover`; libnvidia-container, `src/nvc_info.c`).
+
+use std::path::{Path, PathBuf};
+
+use jobc_schema::gpu::DriverCapability;
+
+use super::machine::Machine;
+use DriverCapability::{Compute, Display, Graphics, Utility};
+
+/// A file or folder that is bound into containers, at the same path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DriverFile {
+    /// Its path, from the driver's root on.
+    pub path: PathBuf,
+    /// What of the driver it serves.
+    pub serves: DriverCapability,
+    /// Whether it is a daemon's socket, or a folder of such, which programs write to.
+    pub is_socket: bool,
+}
+
+/// Folders of programs.
+const PROGRAM_FOLDERS: [&str; 6] =
+    ["/usr/bin", "/usr/sbin", "/bin", "/sbin", "/usr/local/bin", "/run/current-system/sw/bin"];
+
+const PROGRAMS: [(&str, DriverCapability); 8] = [
+    ("nvidia-smi", Utility),
+    ("nvidia-debugdump", Utility),
+    ("nvidia-persistenced", Utility),
+    ("nv-fabricmanager", Utility),
+    ("nvidia-imex", Utility),
+    ("nvidia-imex-ctl", Utility),
+    ("nvidia-cuda-mps-control", Compute),
+    ("nvidia-cuda-mps-server", Compute),
+];
+
+/// Sockets by the folder of what a boot makes: the daemons' own, and MPS's default.
+const SOCKETS: [(&str, DriverCapability); 3] = [
+    ("/run/nvidia-persistenced/socket", Utility),
+    ("/run/nvidia-fabricmanager/socket", Utility),
+    ("/tmp/nvidia-mps", Compute),
+];
+
+/// Files with a name of their own.
+const FILES: [(&str, DriverCapability); 15] = [
+    ("/etc/OpenCL/vendors/nvidia.icd", Compute),
+    ("/etc/vulkan/icd.d/nvidia_icd.json", Graphics),
+    ("/etc/vulkan/icd.d/nvidia_layers.json", Graphics),
+    ("/etc/vulkan/implicit_layer.d/nvidia_layers.json", Graphics),
+    ("/usr/share/vulkan/icd.d/nvidia_icd.json", Graphics),
+    ("/usr/share/vulkan/icd.d/nvidia_icd.x86_64.json", Graphics),
+    ("/usr/share/vulkan/implicit_layer.d/nvidia_layers.json", Graphics),
+    ("/usr/share/glvnd/egl_vendor.d/10_nvidia.json", Graphics),
+    ("/usr/share/egl/egl_external_platform.d/10_nvidia_wayland.json", Graphics),
+    ("/usr/share/egl/egl_external_platform.d/15_nvidia_gbm.json", Graphics),
+    ("/usr/share/egl/egl_external_platform.d/20_nvidia_xcb.json", Graphics),
+    ("/usr/share/egl/egl_external_platform.d/20_nvidia_xlib.json", Graphics),
+    ("/usr/share/nvidia/nvoptix.bin", Graphics),
+    ("/usr/share/X11/xorg.conf.d/10-nvidia.conf", Display),
+    ("/usr/share/X11/xorg.conf.d/nvidia-drm-outputclass.conf", Display),
+];
+
+/// Where X has the driver's modules.
+const X_MODULES: [&str; 3] = [
+    "/usr/lib/xorg/modules/drivers/nvidia_drv.so",
+    "/usr/lib64/xorg/modules/drivers/nvidia_drv.so",
+    "/usr/lib/x86_64-linux-gnu/nvidia/xorg/nvidia_drv.so",
+];
+const GLX_MODULES: [&str; 3] = [
+    "/usr/lib/xorg/modules/extensions/libglxserver_nvidia.so",
+    "/usr/lib64/xorg/modules/extensions/libglxserver_nvidia.so",
+    "/usr/lib/x86_64-linux-gnu/nvidia/xorg/libglxserver_nvidia.so",
+];
+
+/// Looks for the files of a release, `550.54.15`.
+pub fn of(machine: &Machine, release: &str) -> Vec<DriverFile> {
+    let mut found = Vec::new();
+    let mut add = |path: &Path, serves, is_socket| {
+        let there = machine.has(path) && !found.iter().any(|file: &DriverFile| file.path == path);
+        if there {
+            found.push(DriverFile { path: path.to_owned(), serves, is_socket });
+        }
+        there
+    };
+    for (name, serves) in PROGRAMS {
+        PROGRAM_FOLDERS.iter().any(|folder| add(&Path::new(folder).join(name), serves, false));
+    }
+    for (path, serves) in SOCKETS {
+        add(Path::new(path), serves, true);
+    }
+    for (path, serves) in FILES {
+        add(Path::new(path), serves, false);
+    }
+    for name in ["rc", "key-documentation"] {
+        let name = format!("/usr/share/nvidia/nvidia-application-profiles-{release}-{name}");
+        add(Path::new(&name), Graphics, false);
+    }
+    X_MODULES.iter().any(|path| add(Path::new(path), Display, false));
+    for module in GLX_MODULES {
+        add(Path::new(&format!("{module}.{release}")), Display, false);
+    }
+    for folder in ["/lib/firmware", "/usr/lib/firmware"] {
+        let folder = format!("{folder}/nvidia/{release}");
+        let names = machine.names(&folder);
+        let mut any = false;
+        for name in
+            names.iter().filter(|name| name.strip_suffix(".bin").is_some_and(|name| name.starts_with("gsp")))
+        {
+            any |= add(&Path::new(&folder).join(name), Utility, false);
+        }
+        if any {
+            break;
+        }
+    }
+    found
+}

@@ -1,0 +1,329 @@
+//! Gives a container its GPUs: what stands in its configuration for exactly the devices that it was leased.
+//!
+//! A container begins without any: its /dev is new, and its device control group denies what is not allowed. There are
+//! three ways to bring devices in, in this order where none is chosen: what CDI files of the machine say of them, what this
+//! program finds of the driver itself, and NVIDIA's own hook.
+
+mod environment;
+mod job;
+mod legacy;
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::OnceLock;
+
+use jobc_schema::gpu::{DriverCapability, Vendor};
+use jobc_schema::target::GpuInjection;
+use oci_spec::runtime::Spec;
+use serde::{Deserialize, Serialize};
+
+use super::cdi::found::{Described, Found};
+use super::cdi::generate::{self, DriverFiles, Source};
+use super::cdi::{edit, found};
+use super::machine::Machine;
+use super::{DeviceId, Inventory};
+use crate::error::{Error, Kind, Result};
+
+pub use job::{JobDevices, hide_all, is_machine_root, visible_by_author};
+
+/// How devices come into a container.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Way {
+    /// The first of the others that can.
+    #[default]
+    Auto,
+    /// CDI files of the machine.
+    Cdi,
+    /// What this program finds of the driver.
+    Generated,
+    /// NVIDIA's hook.
+    Hook,
+    /// Not at all: whoever starts the container has seen to it.
+    None,
+}
+
+impl Way {
+    /// All, in the order that they are told in.
+    pub const ALL: [Self; 5] = [Self::Auto, Self::Cdi, Self::Generated, Self::Hook, Self::None];
+
+    /// The way that a target's `oci.gpu_injection` chooses for a run on this machine.
+    ///
+    /// `none` there says that bundles carry nothing, so whoever runs them is to see to it.
+    pub fn of_target(chosen: GpuInjection) -> Self {
+        match chosen {
+            GpuInjection::None => Self::Auto,
+            GpuInjection::Hook => Self::Hook,
+            GpuInjection::Cdi => Self::Cdi,
+        }
+    }
+
+    /// Its word on the command line.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Cdi => "cdi",
+            Self::Generated => "generated",
+            Self::Hook => "hook",
+            Self::None => "none",
+        }
+    }
+}
+
+impl fmt::Display for Way {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
+    }
+}
+
+impl FromStr for Way {
+    type Err = Error;
+
+    fn from_str(word: &str) -> Result<Self> {
+        Self::ALL.into_iter().find(|way| way.word() == word).ok_or_else(|| {
+            Error::new(Kind::Config, format!("`{word}` is no way to bring GPUs into a container"))
+                .help("write `auto`, `cdi`, `generated`, `hook` or `none`")
+        })
+    }
+}
+
+/// What a task wants of its devices.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Wants<'a> {
+    /// What of NVIDIA's driver it uses; `compute` and `utility` where it says nothing.
+    pub capabilities: &'a [DriverCapability],
+    /// How the devices come in.
+    pub injection: Way,
+    /// Whether its root is this machine's own files, which have the driver's among them.
+    pub machine_root: bool,
+    /// The value of `NVIDIA_VISIBLE_DEVICES` that the job's author wrote, where there is one.
+    pub visible: Option<&'a str>,
+}
+
+/// What was done.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Injected {
+    /// How the devices came in; `none` where there are none.
+    pub way: Way,
+    /// What a person should know, a line each.
+    pub said: Vec<String>,
+}
+
+/// What the tasks of a job share: the machine's devices, and what was found of files for them, once.
+#[derive(Debug)]
+pub struct Injector {
+    machine: Machine,
+    inventory: Inventory,
+    found: OnceLock<Found>,
+    files: OnceLock<DriverFiles>,
+}
+
+/// Gives one container its devices; an [`Injector`] does it for several.
+///
+/// # Errors
+///
+/// As of [`Injector::inject`].
+pub fn inject(
+    spec: &mut Spec,
+    machine: &Machine,
+    inventory: &Inventory,
+    devices: &[DeviceId],
+    wants: &Wants<'_>,
+) -> Result<Injected> {
+    Injector::new(machine.clone(), inventory.clone()).inject(spec, devices, wants)
+}
+
+impl Injector {
+    /// Nothing is looked for until a container wants it.
+    pub fn new(machine: Machine, inventory: Inventory) -> Self {
+        Self { machine, inventory, found: OnceLock::new(), files: OnceLock::new() }
+    }
+
+    /// The machine's GPUs.
+    pub fn inventory(&self) -> &Inventory {
+        &self.inventory
+    }
+
+    /// Gives a container exactly these devices, none of them included.
+    ///
+    /// The configuration must be complete but for them: its user namespace and its program's user are looked at.
+    ///
+    /// # Errors
+    ///
+    /// A device that is not there any more, a way that does not serve it, a CDI file that does not fit the machine.
+    pub fn inject(&self, spec: &mut Spec, devices: &[DeviceId], wants: &Wants<'_>) -> Result<Injected> {
+        if devices.is_empty() {
+            environment::hide_all(spec, wants.visible);
+            return Ok(Injected { way: Way::None, said: Vec::new() });
+        }
+        for device in devices {
+            let there = self.inventory.gpu(*device).is_some()
+                && (device.mig.is_none() || self.inventory.mig(*device).is_some());
+            if !there {
+                let name = self.inventory.name(*device);
+                let message = format!("the GPU `{name}` is not there any more");
+                return Err(Error::new(Kind::Machine, message).help("see `jobc gpu ls`"));
+            }
+        }
+        match wants.injection {
+            Way::None => {
+                environment::name_devices(spec, &self.inventory, devices, wants.visible);
+                Ok(Injected { way: Way::None, said: Vec::new() })
+            }
+            Way::Hook => legacy::add(spec, &self.machine, &self.inventory, devices, wants),
+            Way::Cdi => {
+                let described = self.described(devices)?;
+                Self::apply_found(spec, &described, wants)
+            }
+            Way::Generated => self.generate(spec, devices, wants),
+            Way::Auto => self.choose(spec, devices, wants),
+        }
+    }
+
+    /// What the machine's CDI files say, and where they do not fit, what is found of the driver.
+    fn choose(&self, spec: &mut Spec, devices: &[DeviceId], wants: &Wants<'_>) -> Result<Injected> {
+        // The machine's own files have the driver's; what a CDI file would mount over them is the same.
+        if wants.machine_root || !self.has_files_for(devices) {
+            return self.make(spec, devices, wants);
+        }
+        let mut attempt = spec.clone();
+        let tried = self.described(devices).and_then(|found| Self::apply_found(&mut attempt, &found, wants));
+        match tried {
+            Ok(injected) => {
+                *spec = attempt;
+                Ok(injected)
+            }
+            Err(error) => {
+                let mut injected = self.make(spec, devices, wants)?;
+                injected.said.insert(0, format!("the machine's CDI files are not used: {}", error.message));
+                Ok(injected)
+            }
+        }
+    }
+
+    /// What is found of the driver; where its libraries are not, NVIDIA's hook may know where they are.
+    fn make(&self, spec: &mut Spec, devices: &[DeviceId], wants: &Wants<'_>) -> Result<Injected> {
+        let is_nvidia = devices.iter().all(|device| device.vendor == Vendor::Nvidia);
+        let by_hook = is_nvidia
+            && !self.has_driver_in_root(wants)
+            && !self.files().has_cuda()
+            && legacy::find(&self.machine).is_some();
+        if by_hook {
+            return legacy::add(spec, &self.machine, &self.inventory, devices, wants);
+        }
+        self.generate(spec, devices, wants)
+    }
+
+    /// Whether the driver's files are in the container's root already: it is the machine's own, and the driver is there.
+    fn has_driver_in_root(&self, wants: &Wants<'_>) -> bool {
+        wants.machine_root && self.machine.is_own()
+    }
+
+    fn found(&self) -> &Found {
+        self.found.get_or_init(|| Found::on(&self.machine))
+    }
+
+    fn files(&self) -> &DriverFiles {
+        self.files.get_or_init(|| DriverFiles::of(&self.machine, &self.inventory))
+    }
+
+    fn has_files_for(&self, devices: &[DeviceId]) -> bool {
+        devices.iter().filter_map(|device| kind(device.vendor)).any(|kind| self.found().has_kind(kind))
+    }
+
+    /// What the machine's CDI files say of devices.
+    fn described(&self, devices: &[DeviceId]) -> Result<Vec<Described<'_>>> {
+        let mut all = Vec::with_capacity(devices.len());
+        for device in devices {
+            all.push(self.describe(*device)?);
+        }
+        Ok(all)
+    }
+
+    /// The description of a device that brings its nodes, by the first of its names that has one.
+    ///
+    /// Files keep numbers of an earlier boot at times, so a description without the device's own node is not believed.
+    fn describe(&self, device: DeviceId) -> Result<Described<'_>> {
+        let (found, kind) = (self.found(), kind(device.vendor).unwrap_or_default());
+        let nodes = generate::needed_nodes(&self.inventory, device);
+        let mut wrong = None;
+        for name in names(&self.inventory, device) {
+            let Some(described) = found.device(&format!("{kind}={name}")) else { continue };
+            let edits = found::edits(&[described]);
+            let brings = |path: &std::path::Path| edits.device_nodes.iter().any(|node| node.path == path);
+            match nodes.iter().find(|path| !brings(path)) {
+                None => return Ok(described),
+                Some(path) => {
+                    wrong = Some(format!(
+                        "`{}` describes `{kind}={name}` without its node `{}`",
+                        described.path.display(),
+                        path.display()
+                    ));
+                }
+            }
+        }
+        let name = self.inventory.name(device);
+        let message = wrong.unwrap_or_else(|| {
+            let error = found.errors.first().map(|error| format!(": {error}")).unwrap_or_default();
+            format!("no CDI file of the machine describes the GPU `{name}` as `{kind}`{error}")
+        });
+        Err(Error::new(Kind::Machine, message).help(
+            "write the file again: `jobc gpu cdi --output /etc/cdi/jobc.yaml`, or the vendor's own tool",
+        ))
+    }
+
+    fn apply_found(spec: &mut Spec, found: &[Described<'_>], wants: &Wants<'_>) -> Result<Injected> {
+        let said = edit::apply(&found::edits(found), spec)?;
+        environment::restore(spec, wants.visible);
+        Ok(Injected { way: Way::Cdi, said })
+    }
+
+    fn generate(&self, spec: &mut Spec, devices: &[DeviceId], wants: &Wants<'_>) -> Result<Injected> {
+        let is_nvidia = devices.iter().any(|device| device.vendor == Vendor::Nvidia);
+        let files = (is_nvidia && !self.has_driver_in_root(wants)).then(|| self.files());
+        let mut said = Vec::new();
+        if files.is_some_and(|files| !files.has_cuda()) {
+            said.push(format!(
+                "no libraries of NVIDIA's driver were found below `{}`: programs in the container have those of its image alone",
+                self.machine.root().display()
+            ));
+        }
+        let source = Source {
+            machine: &self.machine,
+            inventory: &self.inventory,
+            files,
+            capabilities: environment::capabilities(wants.capabilities),
+        };
+        let edits = source.edits(devices)?;
+        said.extend(edit::apply(&edits, spec)?);
+        environment::restore(spec, wants.visible);
+        Ok(Injected { way: Way::Generated, said })
+    }
+}
+
+/// The kind under which a vendor's own tool describes its cards; nothing for those that are not looked for on a machine.
+pub fn kind(vendor: Vendor) -> Option<&'static str> {
+    Some(match vendor {
+        Vendor::Nvidia => "nvidia.com/gpu",
+        Vendor::Amd => "amd.com/gpu",
+        Vendor::Intel => "intel.com/gpu",
+        _ => return None,
+    })
+}
+
+/// What a device may be called in a CDI file, the surest first.
+fn names(inventory: &Inventory, device: DeviceId) -> Vec<String> {
+    if let Some(mig) = device.mig {
+        let uuid = inventory.mig(device).and_then(|mig| mig.uuid.clone());
+        return uuid.into_iter().chain([format!("{}:{mig}", device.gpu)]).collect();
+    }
+    let mut names = Vec::new();
+    if let Some(gpu) = inventory.gpu(device) {
+        names.extend(gpu.uuid.clone());
+        names.extend(gpu.pci.clone());
+        let nodes = gpu.nodes.iter().filter_map(|node| node.file_name()?.to_str());
+        names.extend(nodes.filter(|name| name.starts_with("card")).map(str::to_owned));
+    }
+    names.push(device.gpu.to_string());
+    names
+}

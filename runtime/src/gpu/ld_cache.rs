@@ -1,0 +1,232 @@
+//! The loader's cache, /etc/ld.so.cache: read, added to, written.
+//!
+//! The format is glibc's (`sysdeps/generic/dl-cache.h`): a header, entries sorted for a binary search, the strings that they
+//! name by their offsets, and extensions, of which one lists the names of `glibc-hwcaps` folders that entries refer to. A
+//! cache from an image is read as what somebody else made: every number is seen to lie within it.
+
+use std::cmp::Ordering;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+/// What the format in use begins with.
+const MAGIC: &[u8] = b"glibc-ld.so.cache1.1";
+/// What the format before it begins with; the other may stand behind it.
+const OLD_MAGIC: &[u8] = b"ld.so-1.7.0";
+const HEADER: usize = 48;
+const ENTRY: usize = 24;
+const OLD_HEADER: usize = 16;
+const OLD_ENTRY: usize = 12;
+/// What the extensions begin with.
+const EXTENSION_MAGIC: u32 = 0xeaa4_2174;
+const TAG_HWCAPS: u32 = 1;
+/// The numbers are little-endian.
+const LITTLE: u8 = 2;
+/// Which bits of an entry's flags tell the machine.
+const MACHINE: u32 = 0xff00;
+
+/// The flags of libraries for this machine's own programs (`sysdeps/…/ldconfig.h`).
+pub const NATIVE: u32 = if cfg!(target_arch = "x86_64") {
+    0x0303
+} else if cfg!(target_arch = "aarch64") {
+    0x0a03
+} else {
+    0x0003
+};
+/// The flags of libraries for 32-bit x86.
+pub const I386: u32 = 0x0003;
+
+/// A cache.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cache {
+    entries: Vec<Entry>,
+    /// The folders below `glibc-hwcaps` that entries refer to.
+    hwcaps: Vec<Vec<u8>>,
+}
+
+/// A library.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Entry {
+    flags: u32,
+    /// The kernel that it needs, until glibc 2.32.
+    os_version: u32,
+    hwcap: u64,
+    /// The name that programs ask for.
+    name: Vec<u8>,
+    path: Vec<u8>,
+}
+
+impl Cache {
+    /// Reads a cache; nothing where it is none, or a broken one.
+    pub fn read(bytes: &[u8]) -> Option<Self> {
+        let bytes = new_format(bytes)?;
+        let count = number(bytes, 20)? as usize;
+        if !matches!(bytes.get(28)? & 3, 0 | LITTLE) || count > bytes.len() / ENTRY {
+            return None;
+        }
+        let entry = |index: usize| {
+            let at = HEADER + index * ENTRY;
+            Some(Entry {
+                flags: number(bytes, at)?,
+                name: text(bytes, number(bytes, at + 4)?)?,
+                path: text(bytes, number(bytes, at + 8)?)?,
+                os_version: number(bytes, at + 12)?,
+                hwcap: u64::from(number(bytes, at + 16)?) | u64::from(number(bytes, at + 20)?) << 32,
+            })
+        };
+        let entries = (0..count).map(entry).collect::<Option<Vec<_>>>()?;
+        Some(Self { entries, hwcaps: hwcaps(bytes) })
+    }
+
+    /// The paths of a library by the name that programs ask for, in the order that the loader sees them in.
+    pub fn find(&self, name: &str, flags: u32) -> impl Iterator<Item = &Path> {
+        let is_it = move |entry: &&Entry| entry.flags == flags && entry.name == name.as_bytes();
+        self.entries.iter().filter(is_it).map(|entry| Path::new(OsStr::from_bytes(&entry.path)))
+    }
+
+    /// The folders that its libraries lie in, each once, in the order of the file.
+    pub fn folders(&self) -> Vec<PathBuf> {
+        let mut folders: Vec<PathBuf> = Vec::new();
+        for entry in &self.entries {
+            let folder = Path::new(OsStr::from_bytes(&entry.path)).parent().unwrap_or(Path::new("/"));
+            if !folders.iter().any(|there| there == folder) {
+                folders.push(folder.to_owned());
+            }
+        }
+        folders
+    }
+
+    /// Adds a library under the name of its file, in place of those of that name.
+    pub fn add(&mut self, path: &Path, flags: u32) {
+        let Some(name) = path.file_name() else { return };
+        let name = name.as_bytes().to_vec();
+        self.entries.retain(|entry| entry.name != name || entry.flags & MACHINE != flags & MACHINE);
+        let path = path.as_os_str().as_bytes().to_vec();
+        self.entries.push(Entry { flags, os_version: 0, hwcap: 0, name, path });
+    }
+
+    /// The bytes of the file.
+    pub fn write(&self) -> Vec<u8> {
+        let mut entries: Vec<&Entry> = self.entries.iter().collect();
+        // The loader searches for the first of equal names, and takes it.
+        entries.sort_by(|a, b| compare(&b.name, &a.name).then(b.flags.cmp(&a.flags)));
+        let strings_at = HEADER + entries.len() * ENTRY;
+        let mut strings: Vec<u8> = Vec::new();
+        let mut place = |text: &[u8]| {
+            let at = length(strings_at + strings.len());
+            strings.extend_from_slice(text);
+            strings.push(0);
+            at
+        };
+        let mut table = Vec::with_capacity(entries.len() * ENTRY);
+        for entry in &entries {
+            let (name, path) = (place(&entry.name), place(&entry.path));
+            for number in [entry.flags, name, path, entry.os_version] {
+                table.extend_from_slice(&number.to_le_bytes());
+            }
+            table.extend_from_slice(&entry.hwcap.to_le_bytes());
+        }
+        let hwcaps: Vec<u32> = self.hwcaps.iter().map(|name| place(name)).collect();
+        let extension_at = (strings_at + strings.len()).next_multiple_of(4);
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend_from_slice(&length(entries.len()).to_le_bytes());
+        bytes.extend_from_slice(&length(strings.len()).to_le_bytes());
+        bytes.extend_from_slice(&[LITTLE, 0, 0, 0]);
+        let extension = if hwcaps.is_empty() { 0 } else { length(extension_at) };
+        bytes.extend_from_slice(&extension.to_le_bytes());
+        bytes.resize(HEADER, 0);
+        bytes.extend_from_slice(&table);
+        bytes.extend_from_slice(&strings);
+        if !hwcaps.is_empty() {
+            bytes.resize(extension_at, 0);
+            let size = length(hwcaps.len() * 4);
+            let section = [TAG_HWCAPS, 0, length(extension_at + 24), size];
+            for number in [EXTENSION_MAGIC, 1].into_iter().chain(section).chain(hwcaps) {
+                bytes.extend_from_slice(&number.to_le_bytes());
+            }
+        }
+        bytes
+    }
+}
+
+/// No cache is 4 GiB large.
+fn length(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+/// The part of a file that has the format in use.
+fn new_format(bytes: &[u8]) -> Option<&[u8]> {
+    if bytes.starts_with(MAGIC) {
+        return Some(bytes);
+    }
+    let count = number(bytes.strip_prefix(OLD_MAGIC).map(|_| bytes)?, 12)? as usize;
+    let behind = OLD_HEADER.checked_add(count.checked_mul(OLD_ENTRY)?)?.next_multiple_of(8);
+    bytes.get(behind..).filter(|rest| rest.starts_with(MAGIC))
+}
+
+fn number(bytes: &[u8], at: usize) -> Option<u32> {
+    let bytes = bytes.get(at..at.checked_add(4)?)?;
+    Some(u32::from_le_bytes(bytes.try_into().ok()?))
+}
+
+/// The text at an offset, up to its NUL.
+fn text(bytes: &[u8], at: u32) -> Option<Vec<u8>> {
+    let rest = bytes.get(at as usize..)?;
+    let end = rest.iter().position(|&byte| byte == 0)?;
+    Some(rest[..end].to_vec())
+}
+
+/// The names of the `glibc-hwcaps` folders; none where the extensions cannot be read, as the loader has it.
+fn hwcaps(bytes: &[u8]) -> Vec<Vec<u8>> {
+    let read = || {
+        let at = number(bytes, 32)? as usize;
+        if at == 0 || number(bytes, at)? != EXTENSION_MAGIC {
+            return None;
+        }
+        let sections = number(bytes, at + 4)?.min(64) as usize;
+        let section = (0..sections).map(|index| at + 8 + index * 16);
+        let section = section.into_iter().find(|at| number(bytes, *at) == Some(TAG_HWCAPS))?;
+        let (from, size) = (number(bytes, section + 8)? as usize, number(bytes, section + 12)? as usize);
+        (0..size.min(bytes.len()) / 4).map(|index| text(bytes, number(bytes, from + index * 4)?)).collect()
+    };
+    read().unwrap_or_default()
+}
+
+/// The order of names (`_dl_cache_libcmp`): runs of digits by their number, and before everything else greater.
+fn compare(one: &[u8], other: &[u8]) -> Ordering {
+    let (mut one, mut other) = (one.iter().copied().peekable(), other.iter().copied().peekable());
+    loop {
+        match (one.peek().copied(), other.peek().copied()) {
+            (Some(a), Some(b)) if a.is_ascii_digit() && b.is_ascii_digit() => {
+                let order = run(&mut one).cmp(&run(&mut other));
+                if order.is_ne() {
+                    return order;
+                }
+            }
+            (Some(a), _) if a.is_ascii_digit() => return Ordering::Greater,
+            (Some(_), Some(b)) if b.is_ascii_digit() => return Ordering::Less,
+            (None, None) => return Ordering::Equal,
+            (a, b) if a != b => {
+                // As signed characters; nothing is less than all.
+                let signed = |byte: Option<u8>| byte.unwrap_or(0).cast_signed();
+                return signed(a).cmp(&signed(b));
+            }
+            _ => {
+                one.next();
+                other.next();
+            }
+        }
+    }
+}
+
+/// The number that a run of digits is; one too large wraps, as with the loader's int.
+fn run(bytes: &mut std::iter::Peekable<impl Iterator<Item = u8>>) -> i32 {
+    let mut number: i32 = 0;
+    while let Some(digit) = bytes.next_if(u8::is_ascii_digit) {
+        number = number.wrapping_mul(10).wrapping_add(i32::from(digit - b'0'));
+    }
+    number
+}
+
+#[cfg(test)]
+mod tests;

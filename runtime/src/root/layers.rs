@@ -1,0 +1,143 @@
+//! Folders that an overlay lays over each other, read without mounting them.
+//!
+//! What an overlay shows is told by the layers alone (the kernel's Documentation/filesystems/overlayfs.rst): the highest
+//! layer that has a name wins, folders merge, a character device 0:0 hides a name below, and an opaque folder all that is
+//! below it.
+
+use std::collections::VecDeque;
+use std::ffi::{CStr, CString};
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, Stat, openat2, statat};
+use rustix::io::Errno;
+
+/// As many links are followed on the way to a file as the kernel follows (path_resolution(7)).
+const MOST_LINKS: usize = 40;
+
+/// The attributes that make a folder opaque: root's, and those of overlays in user namespaces.
+pub(crate) const OPAQUE: [&CStr; 2] = [c"trusted.overlay.opaque", c"user.overlay.opaque"];
+
+/// Folders laid over each other, open.
+#[derive(Debug)]
+pub struct Layers(Vec<OwnedFd>);
+
+/// Where a name of the merged tree comes from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seen {
+    /// The layer, 0 for the lowest.
+    pub(crate) layer: usize,
+    /// What stands there.
+    pub(crate) stat: Stat,
+}
+
+impl Layers {
+    /// Opens folders, lowest first.
+    pub fn open(folders: &[PathBuf]) -> rustix::io::Result<Self> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        folders
+            .iter()
+            .map(|folder| rustix::fs::open(folder, flags, Mode::empty()))
+            .collect::<Result<_, _>>()
+            .map(Self)
+    }
+
+    /// Opens a path as a process with the merged tree for its root would find it: no link and no `..` leads out.
+    pub fn find(&self, path: &CStr, flags: OFlags) -> rustix::io::Result<OwnedFd> {
+        let parts =
+            |path: &[u8]| path.split(|&byte| byte == b'/').map(<[u8]>::to_vec).collect::<VecDeque<_>>();
+        let (mut done, mut rest, mut links) = (Vec::<Vec<u8>>::new(), parts(path.to_bytes()), 0);
+        let mut last = Seen { layer: self.0.len().saturating_sub(1), stat: self.root()? };
+        while let Some(name) = rest.pop_front() {
+            match &name[..] {
+                b"" | b"." => continue,
+                b".." => {
+                    done.pop();
+                    continue;
+                }
+                _ => done.push(name),
+            }
+            last = self.see(&done, self.0.len())?.ok_or(Errno::NOENT)?;
+            if FileType::from_raw_mode(last.stat.st_mode) == FileType::Symlink {
+                links += 1;
+                if links > MOST_LINKS {
+                    return Err(Errno::LOOP);
+                }
+                let target =
+                    rustix::fs::readlinkat(&self.0[last.layer], joined(&done)?, Vec::new())?.into_bytes();
+                done.pop();
+                if target.starts_with(b"/") {
+                    done.clear();
+                }
+                for name in parts(&target).into_iter().rev() {
+                    rest.push_front(name);
+                }
+            }
+        }
+        self.open_in(last.layer, &done, flags)
+    }
+
+    /// What the lowest `among` layers show at a path, whose folders must be no links.
+    pub(crate) fn see(&self, names: &[Vec<u8>], among: usize) -> rustix::io::Result<Option<Seen>> {
+        'layers: for layer in (0..among).rev() {
+            let mut opaque = false;
+            for depth in 1..=names.len() {
+                let path = joined(&names[..depth])?;
+                let stat = match statat(&self.0[layer], &path, AtFlags::SYMLINK_NOFOLLOW) {
+                    Err(Errno::NOENT) if opaque => return Ok(None),
+                    Err(Errno::NOENT) => continue 'layers,
+                    other => other?,
+                };
+                let kind = FileType::from_raw_mode(stat.st_mode);
+                if kind == FileType::CharacterDevice && stat.st_rdev == 0 {
+                    return Ok(None);
+                }
+                if depth == names.len() {
+                    return Ok(Some(Seen { layer, stat }));
+                }
+                if kind != FileType::Directory {
+                    return Err(Errno::NOTDIR);
+                }
+                // The lowest layer has nothing to hide.
+                opaque |= layer > 0
+                    && self
+                        .open_in(layer, &names[..depth], OFlags::RDONLY | OFlags::DIRECTORY)
+                        .is_ok_and(|folder| is_opaque(&folder));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Opens a path of one layer, whose folders are no links.
+    pub(crate) fn open_in(
+        &self,
+        layer: usize,
+        names: &[Vec<u8>],
+        flags: OFlags,
+    ) -> rustix::io::Result<OwnedFd> {
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+        let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        openat2(&self.0[layer], joined(names)?, flags, Mode::empty(), resolve)
+    }
+
+    fn root(&self) -> rustix::io::Result<Stat> {
+        rustix::fs::fstat(self.0.last().ok_or(Errno::NOENT)?)
+    }
+}
+
+/// Whether an open folder hides what lower layers have at its path.
+pub(crate) fn is_opaque(folder: &OwnedFd) -> bool {
+    let says_so = |name: &CStr| {
+        let mut value = [0; 2];
+        matches!(rustix::fs::fgetxattr(folder, name, &mut value[..]), Ok(1) if value[0] == b'y')
+    };
+    OPAQUE.iter().any(|name| says_so(name))
+}
+
+fn joined(names: &[Vec<u8>]) -> rustix::io::Result<CString> {
+    let path = if names.is_empty() { b".".to_vec() } else { names.join(&b'/') };
+    CString::new(path).map_err(|_| Errno::INVAL)
+}
+
+#[cfg(test)]
+mod tests;
