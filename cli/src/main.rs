@@ -123,6 +123,9 @@ fn containers() -> Option<ExitCode> {
     if word.as_deref() == Some(jobc_runtime::network::COMMAND.as_ref()) {
         return Some(jobc_runtime::network::hold(words));
     }
+    if word.as_deref() == Some(jobc_runtime::gpu::hook::COMMAND.as_ref()) {
+        return Some(jobc_runtime::gpu::hook::main(words));
+    }
     if word.as_deref() == Some(jobc_runtime::gpu::mps::COMMAND.as_ref()) {
         return Some(jobc_runtime::gpu::mps::holder::main(words));
     }

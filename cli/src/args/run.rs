@@ -7,6 +7,9 @@ use camino::Utf8PathBuf;
 use clap::Args as ClapArgs;
 use jobc_schema::target::GpuShare;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use jobc_runtime::gpu::inject::Way;
+
 use super::parse_set;
 
 #[derive(Debug, ClapArgs)]
@@ -39,7 +42,7 @@ pub(crate) struct RunArgs {
     pub no_gpu: bool,
     /// The GPUs to use, and no others, by number (`0`, `0:1` for an instance of a card) or by the beginning of their names
     /// (`GPU-3a1b`, `MIG-…`); of one role with `ROLE=`, and then it may be repeated
-    #[arg(long, value_name = "[ROLE=]GPU,…", conflicts_with = "no_gpu", help_heading = JOB)]
+    #[arg(long, value_name = "[ROLE=]GPU,…", conflicts_with = "no_gpu")]
     pub devices: Vec<String>,
     /// What serves slices of GPUs that are no MIG instances; what suits the job and the machine unless given
     #[arg(long, value_name = "HOW", value_parser = parse_gpu_share, help_heading = JOB)]
@@ -73,6 +76,10 @@ pub(crate) struct RunArgs {
     /// own files under a writable layer; of one role with `ROLE=`, and then it may be repeated
     #[arg(long, value_name = "[ROLE=]host|DIR|TAR")]
     pub root: Vec<String>,
+    /// How GPUs come in: by CDI files of the machine, generated from its driver, or by NVIDIA's hook; `auto`, the first of
+    /// these that can, unless the target chooses
+    #[arg(long, value_name = "HOW", value_parser = parse_injection())]
+    pub gpu_injection: Option<Way>,
     /// Print what would be done, in order, and do nothing
     #[arg(long)]
     pub dry_run: bool,
@@ -104,6 +111,10 @@ fn parse_gpu_share(text: &str) -> Result<GpuShare, String> {
         "none" => Ok(GpuShare::None),
         _ => Err("write `mps`, `hami`, or `none` for the card's own time slices".to_owned()),
     }
+}
+
+fn parse_injection() -> impl TypedValueParser<Value = Way> {
+    PossibleValuesParser::new(Way::ALL.map(Way::word)).map(|word| word.parse().unwrap_or_default())
 }
 
 fn parse_scale(text: &str) -> Result<(String, u32), String> {

@@ -1,5 +1,6 @@
 //! `jobc gpu`: the GPUs of this machine.
 
+mod cdi;
 mod leases;
 mod ls;
 
@@ -12,5 +13,6 @@ pub(crate) fn run(command: &GpuCommand) -> Result<ExitCode> {
     match command {
         GpuCommand::Ls(ls) => ls::run(ls),
         GpuCommand::Leases(leases) => leases::run(leases),
+        GpuCommand::Cdi(cdi) => cdi::run(cdi),
     }
 }

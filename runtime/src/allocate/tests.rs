@@ -26,7 +26,7 @@ impl Case {
     fn allocate(&self, choice: Option<&str>) -> Result<Allocation> {
         let state = self.folder.path().join("state");
         std::fs::create_dir_all(&state).expect("a folder");
-        Allocation::of(&self.bundle, choice, &state, true)
+        Allocation::of(&self.bundle, choice, None, &state, true)
     }
 
     fn told(&self, text: &str) -> String {

@@ -24,6 +24,7 @@ use super::machine::Machine;
 use super::{DeviceId, Inventory};
 use crate::error::{Error, Kind, Result};
 
+pub use environment::value;
 pub use job::{hide_all, is_machine_root, visible_by_author};
 
 /// How devices come into a container.
@@ -327,3 +328,6 @@ fn names(inventory: &Inventory, device: DeviceId) -> Vec<String> {
     names.push(device.gpu.to_string());
     names
 }
+
+#[cfg(test)]
+mod tests;
