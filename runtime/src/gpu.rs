@@ -17,6 +17,7 @@ pub mod libraries;
 pub mod machine;
 pub mod mps;
 pub mod nvidia;
+pub mod nvml;
 mod pci;
 pub mod pins;
 pub mod placement;
@@ -50,7 +51,7 @@ pub struct Inventory {
 }
 
 /// NVIDIA's driver.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Driver {
     /// Its release, `550.54.15`.
     pub version: String,
