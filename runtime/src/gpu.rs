@@ -15,14 +15,18 @@ pub mod ld_cache;
 pub mod lease;
 pub mod libraries;
 pub mod machine;
+pub mod mps;
 pub mod nvidia;
+pub mod nvml;
 mod pci;
 pub mod pins;
 pub mod placement;
 pub mod seating;
+pub mod share;
 pub mod sharing;
 mod suits;
 mod take;
+pub mod tasks;
 #[cfg(test)]
 pub(crate) mod testing;
 
@@ -47,7 +51,7 @@ pub struct Inventory {
 }
 
 /// NVIDIA's driver.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Driver {
     /// Its release, `550.54.15`.
     pub version: String,

@@ -10,9 +10,9 @@ use std::time::Duration;
 use rustix::fs::Access;
 use serde::Serialize;
 
-use super::timed;
 use crate::id_map::subordinate::name_in;
 use crate::syscall::available::{Call, available};
+use crate::timed;
 
 /// How long a program or a try may take.
 pub const PATIENCE: Duration = Duration::from_secs(3);
