@@ -5,6 +5,7 @@
 
 mod amd;
 pub mod cdi;
+mod declare;
 pub mod demand;
 mod drm;
 pub mod files;
@@ -20,12 +21,14 @@ pub mod nvml;
 mod pci;
 pub mod pins;
 pub mod placement;
+pub mod requires;
 pub mod seating;
 pub mod sharing;
 mod suits;
 mod take;
 #[cfg(test)]
 pub(crate) mod testing;
+pub mod trace;
 
 use std::path::PathBuf;
 

@@ -8,7 +8,7 @@ use oci_spec::runtime::Spec;
 use super::{Injected, Injector, Wants, Way, environment};
 use crate::bundle::Bundle;
 use crate::error::Result;
-use crate::gpu::DeviceId;
+use crate::gpu::{DeviceId, requires};
 use crate::job::TaskId;
 use crate::job::submission::Submission;
 use crate::root::Root;
@@ -63,7 +63,7 @@ impl JobDevices {
     ///
     /// # Errors
     ///
-    /// As of [`Injector::inject`].
+    /// As of [`Injector::inject`] and [`requires::check`].
     pub fn give(
         &self,
         task: &TaskId,
@@ -77,6 +77,8 @@ impl JobDevices {
             machine_root: is_machine_root(root),
             visible,
         };
+        let environment = spec.process().as_ref().and_then(|process| process.env().as_deref());
+        requires::check(environment.unwrap_or_default(), self.injector.inventory(), self.of(task))?;
         self.injector.inject(spec, self.of(task), &wants)
     }
 }
