@@ -9,7 +9,11 @@ mod disk;
 mod input;
 mod output;
 #[cfg(target_os = "linux")]
+mod progress;
+#[cfg(target_os = "linux")]
 mod quantity;
+#[cfg(target_os = "linux")]
+mod registries;
 mod report;
 #[cfg(target_os = "linux")]
 mod table;

@@ -46,7 +46,41 @@ pub struct ClientFiles {
     pub key: PathBuf,
 }
 
+/// What is wrong with settings, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Misplaced {
+    /// The keys, and numbers of lists, that lead to the place.
+    pub path: Vec<String>,
+    /// What is wrong with it.
+    pub message: String,
+}
+
 impl Settings {
+    /// Reads the content of a file.
+    ///
+    /// # Errors
+    ///
+    /// The first setting that is unknown or of the wrong type.
+    pub fn read(value: serde_json::Value) -> Result<Self, Misplaced> {
+        use serde_path_to_error::Segment;
+        // A file of comments alone settles nothing.
+        if value.is_null() {
+            return Ok(Self::default());
+        }
+        serde_path_to_error::deserialize(value).map_err(|error| Misplaced {
+            path: error
+                .path()
+                .iter()
+                .filter_map(|segment| match segment {
+                    Segment::Map { key } => Some(key.clone()),
+                    Segment::Seq { index } => Some(index.to_string()),
+                    Segment::Enum { .. } | Segment::Unknown => None,
+                })
+                .collect(),
+            message: error.into_inner().to_string(),
+        })
+    }
+
     /// Makes the paths of files absolute: they are relative to the folder of the file that names them.
     #[must_use]
     pub fn relative_to(mut self, folder: &Path) -> Self {
@@ -134,8 +168,16 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_setting_is_no_setting() {
-        assert!(serde_json::from_str::<Settings>(r#"{"registries": {"a": {"insecure": true}}}"#).is_err());
+    fn what_is_wrong_is_told_with_its_place() {
+        let check = |value: serde_json::Value, path: &str, words: &str| {
+            let wrong = Settings::read(value).unwrap_err();
+            assert_eq!(wrong.path.join(" "), path);
+            assert!(wrong.message.contains(words), "{}", wrong.message);
+        };
+        let of = |settings: serde_json::Value| serde_json::json!({"registries": {"a.b/c": settings}});
+        check(of(serde_json::json!({"insecure": true})), "registries a.b/c insecure", "unknown field");
+        check(of(serde_json::json!({"ca": ["a", 1]})), "registries a.b/c ca 1", "expected path");
+        assert_eq!(Settings::read(serde_json::Value::Null), Ok(Settings::default()));
     }
 
     #[test]

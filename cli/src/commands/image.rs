@@ -5,27 +5,40 @@ mod import;
 mod inspect;
 mod ls;
 mod name;
+#[cfg(feature = "registry")]
+mod pull;
+#[cfg(feature = "registry")]
+mod push;
 mod rm;
 mod verify;
 
 use std::path::Path;
+use std::process::ExitCode;
 
-use jobc_runtime::error::{Error, Kind};
+use jobc_runtime::error::Error;
 use jobc_runtime::image::Store;
 
-use super::jobs::{Failure, Result};
+use super::jobs::Result;
 use crate::args::image::{ImageArgs, ImageCommand};
 
 /// Carries out a command about images.
-pub(crate) fn run(args: &ImageArgs) -> Result<std::process::ExitCode> {
+pub(crate) fn run(args: &ImageArgs) -> Result<ExitCode> {
+    let open = || open(args.image_root.as_deref());
     match &args.command {
-        ImageCommand::Pull(_) | ImageCommand::Push(_) => Err(without_registry()),
-        ImageCommand::Ls(ls) => ls::run(ls, &open(args.image_root.as_deref())?),
-        ImageCommand::Import(import) => import::run(import, &open(args.image_root.as_deref())?),
-        ImageCommand::Inspect(inspect) => inspect::run(inspect, &open(args.image_root.as_deref())?),
-        ImageCommand::Verify(verify) => verify::run(verify, &open(args.image_root.as_deref())?),
-        ImageCommand::Rm(rm) => rm::run(rm, &open(args.image_root.as_deref())?),
-        ImageCommand::Gc(gc) => gc::run(gc, &open(args.image_root.as_deref())?),
+        #[cfg(feature = "registry")]
+        ImageCommand::Pull(pull) => pull::run(pull, &open()?),
+        #[cfg(feature = "registry")]
+        ImageCommand::Push(push) => push::run(push, &open()?),
+        #[cfg(not(feature = "registry"))]
+        ImageCommand::Pull(_) | ImageCommand::Push(_) => {
+            Err(super::jobs::Failure::wrong_use(crate::registries::absent()))
+        }
+        ImageCommand::Ls(ls) => ls::run(ls, &open()?),
+        ImageCommand::Import(import) => import::run(import, &open()?),
+        ImageCommand::Inspect(inspect) => inspect::run(inspect, &open()?),
+        ImageCommand::Verify(verify) => verify::run(verify, &open()?),
+        ImageCommand::Rm(rm) => rm::run(rm, &open()?),
+        ImageCommand::Gc(gc) => gc::run(gc, &open()?),
     }
 }
 
@@ -35,10 +48,4 @@ pub(crate) fn open(root: Option<&Path>) -> std::result::Result<Store, Error> {
         Some(root) => Store::open(root),
         None => Store::open(&Store::usual()?),
     }
-}
-
-/// Why nothing can be fetched or sent.
-fn without_registry() -> Failure {
-    let error = Error::new(Kind::Unsupported, "this jobc was built without the feature `registry`");
-    Failure::wrong_use(error.help("bring images in as archives or folders with `jobc image import`"))
 }

@@ -1,0 +1,42 @@
+//! `jobc image pull`: images from registries into the store.
+
+use std::process::ExitCode;
+
+use jobc_runtime::image::store::Store;
+use jobc_runtime::image::{Platform, Reference};
+use serde_json::json;
+
+use crate::args::FormatArg;
+use crate::args::image::PullArgs;
+use crate::commands::jobs::{Failure, Result};
+use crate::progress::Meter;
+use crate::{registries, terminal};
+
+/// Fetches one image after the other, each in several blobs at once.
+///
+/// What ends the process at any moment, Ctrl-C among it, leaves what is whole; the next one goes on.
+pub(super) fn run(args: &PullArgs, store: &Store) -> Result<ExitCode> {
+    let images = args.images.iter().map(|image| image.parse::<Reference>());
+    let images = images.collect::<jobc_runtime::Result<Vec<_>>>().map_err(Failure::wrong_use)?;
+    let platform = match &args.platform {
+        Some(platform) => platform.parse().map_err(Failure::wrong_use)?,
+        None => Platform::here(),
+    };
+    let client = registries::client(args.plain_http).map_err(Failure::wrong_use)?;
+    let meter = Meter::new(args.format, args.quiet);
+    for image in &images {
+        let descriptor = client.pull(store, image, &platform, &|progress| meter.tell(&progress))?;
+        meter.clear();
+        let manifest = store.manifest_for(&descriptor, &platform)?;
+        if args.format == FormatArg::Json {
+            let object = json!({
+                "event": "image", "name": image.to_string(), "digest": descriptor.digest,
+                "manifest": manifest.digest, "platform": platform.to_string(),
+            });
+            terminal::print(&format!("{object}\n"));
+        } else if !args.quiet {
+            terminal::print(&format!("{}\n", image.at(&descriptor.digest).familiar()));
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}

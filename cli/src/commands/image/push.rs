@@ -1,0 +1,38 @@
+//! `jobc image push`: an image of the store to a registry.
+
+use std::process::ExitCode;
+
+use jobc_runtime::error::{Error, Kind};
+use jobc_runtime::image::store::Named;
+use jobc_runtime::image::{Platform, Reference, Store};
+use serde_json::json;
+
+use crate::args::FormatArg;
+use crate::args::image::PushArgs;
+use crate::commands::jobs::{Failure, Result};
+use crate::progress::Meter;
+use crate::{registries, terminal};
+
+pub(super) fn run(args: &PushArgs, store: &Store) -> Result<ExitCode> {
+    let Named { name, descriptor } = super::name::find(store, &args.image)?;
+    let destination: Reference = match (&args.destination, name) {
+        (Some(destination), _) => destination.parse().map_err(Failure::wrong_use)?,
+        (None, Some(name)) => name.parse().map_err(Failure::wrong_use)?,
+        (None, None) => {
+            let error = Error::new(Kind::Config, format!("`{}` has no name to send it under", args.image));
+            return Err(Failure::wrong_use(error.help("write the name that it is to have there")));
+        }
+    };
+    let client = registries::client(args.plain_http).map_err(Failure::wrong_use)?;
+    let meter = Meter::new(args.format, args.quiet);
+    let told = |progress| meter.tell(&progress);
+    let sent = client.push(store, &descriptor, &Platform::here(), &destination, &told)?;
+    meter.clear();
+    if args.format == FormatArg::Json {
+        let object = json!({"event": "image", "name": destination.to_string(), "digest": sent.digest});
+        terminal::print(&format!("{object}\n"));
+    } else if !args.quiet {
+        terminal::print(&format!("{}\n", destination.at(&sent.digest).familiar()));
+    }
+    Ok(ExitCode::SUCCESS)
+}

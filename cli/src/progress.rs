@@ -1,0 +1,205 @@
+//! What happens to images while somebody waits: bars on a terminal, lines in a pipe, objects for programs.
+//!
+//! Bars are drawn below what was printed, and drawn over; what is worth keeping is printed above them.
+
+mod bars;
+
+use std::io::{self, IsTerminal as _, Write as _};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use jobc_runtime::image::Progress;
+use serde_json::json;
+
+use crate::args::FormatArg;
+use crate::quantity::bytes;
+use crate::table::visible;
+use crate::terminal;
+use bars::Item;
+
+/// Bars are drawn no more often.
+const DRAWN: Duration = Duration::from_millis(80);
+/// A program is told of the same blob no more often.
+const SAID: Duration = Duration::from_millis(250);
+
+/// Shows progress; shared by the threads that make it.
+pub(crate) struct Meter {
+    look: Look,
+    state: Mutex<State>,
+}
+
+/// How progress is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Look {
+    Nothing,
+    Bars { columns: usize },
+    Lines,
+    Json,
+}
+
+struct State {
+    items: Vec<Item>,
+    /// Lines of bars that stand on the terminal.
+    drawn: usize,
+    last: Option<Instant>,
+}
+
+impl Meter {
+    /// Shows progress as it was asked for, and as standard error is.
+    pub(crate) fn new(format: FormatArg, quiet: bool) -> Self {
+        let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+        let look = match (format, terminal::columns_of_stderr()) {
+            (FormatArg::Json, _) => Look::Json,
+            _ if quiet => Look::Nothing,
+            (_, Some(columns)) if io::stderr().is_terminal() && !dumb => Look::Bars { columns },
+            _ => Look::Lines,
+        };
+        Self { look, state: Mutex::new(State { items: Vec::new(), drawn: 0, last: None }) }
+    }
+
+    /// Shows that something happened.
+    pub(crate) fn tell(&self, progress: &Progress) {
+        if self.look == Look::Nothing {
+            return;
+        }
+        let mut state = self.lock();
+        let Some((what, digest, done, total, known)) = amount(progress) else {
+            self.line(&mut state, progress);
+            return;
+        };
+        let item = state.note(what, &digest, done, total, known);
+        let (ended, due) = (item.ended(), item.said.is_none_or(|said| said.elapsed() >= SAID));
+        let first_end = ended && !std::mem::replace(&mut item.told, ended);
+        match self.look {
+            Look::Json if first_end || due && !ended => {
+                item.said = Some(Instant::now());
+                let object =
+                    json!({"event": what, "digest": digest, "done": done, "total": total, "known": known});
+                terminal::print(&format!("{object}\n"));
+            }
+            Look::Lines if first_end => {
+                let size = bytes(done);
+                let how = if known { "is here" } else { bars::finished(what) };
+                terminal::eprint(&format!("{}{how} ({size})\n", bars::label(what, &digest)));
+            }
+            Look::Bars { columns } if first_end || state.last.is_none_or(|last| last.elapsed() >= DRAWN) => {
+                state.draw(columns);
+            }
+            _ => {}
+        }
+    }
+
+    /// Prints a line of a kind that stays.
+    fn line(&self, state: &mut State, progress: &Progress) {
+        let (object, text) = match progress {
+            Progress::Step { number, of, stage, text, cached } => (
+                json!({"event": "step", "stage": stage, "number": number, "of": of, "text": text, "cached": cached}),
+                format!(
+                    "[{} {number}/{of}] {}{}",
+                    visible(stage),
+                    visible(text),
+                    if *cached { " (cached)" } else { "" }
+                ),
+            ),
+            Progress::Output { stage, number, line } => {
+                let line = String::from_utf8_lossy(line);
+                (
+                    json!({"event": "output", "stage": stage, "number": number, "text": line}),
+                    format!("[{} {number}] {}", visible(stage), visible(&line)),
+                )
+            }
+            Progress::Note(text) => (json!({"event": "note", "text": text}), visible(text)),
+            _ => return,
+        };
+        if self.look == Look::Json {
+            terminal::print(&format!("{object}\n"));
+            return;
+        }
+        state.erase();
+        terminal::eprint(&format!("{text}\n"));
+        if let Look::Bars { columns } = self.look {
+            state.draw(columns);
+        }
+    }
+
+    /// Takes the bars away: what comes next is printed where they stood, and begins anew.
+    pub(crate) fn clear(&self) {
+        let mut state = self.lock();
+        state.erase();
+        state.items.clear();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Meter {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+impl State {
+    fn note(
+        &mut self,
+        what: &'static str,
+        digest: &str,
+        done: u64,
+        total: Option<u64>,
+        known: bool,
+    ) -> &mut Item {
+        let place = self.items.iter().position(|item| item.what == what && item.digest == digest);
+        let place = place.unwrap_or_else(|| {
+            self.items.push(Item::new(what, digest));
+            self.items.len() - 1
+        });
+        let item = &mut self.items[place];
+        (item.done, item.total, item.known) = (done, total, known);
+        item
+    }
+
+    fn draw(&mut self, columns: usize) {
+        let lines = bars::lines(&self.items, columns);
+        let mut text = self.over();
+        for line in &lines {
+            text.push_str(line);
+            text.push('\n');
+        }
+        self.drawn = lines.len();
+        self.last = Some(Instant::now());
+        write(&text);
+    }
+
+    fn erase(&mut self) {
+        if self.drawn > 0 {
+            write(&self.over());
+            self.drawn = 0;
+        }
+    }
+
+    /// What moves to the first bar and clears from there on.
+    fn over(&self) -> String {
+        if self.drawn == 0 { String::new() } else { format!("\x1b[{}A\x1b[J", self.drawn) }
+    }
+}
+
+/// Past what strips colours: these are movements, which a terminal without colours has as well.
+fn write(text: &str) {
+    let mut out = io::stderr().lock();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
+/// What there is an amount of: its kind, its digest, what is done of what, and whether it was there.
+fn amount(progress: &Progress) -> Option<(&'static str, String, u64, Option<u64>, bool)> {
+    match progress {
+        Progress::Blob { digest, done, total, known } => {
+            Some(("blob", digest.to_string(), *done, *total, *known))
+        }
+        Progress::Layer { digest, done, total, known } => {
+            Some(("layer", digest.to_string(), *done, Some(*total), *known))
+        }
+        Progress::Source { done, total } => Some(("source", String::new(), *done, *total, false)),
+        _ => None,
+    }
+}

@@ -1,0 +1,120 @@
+//! Who fetches images: a client with the settings of `registries.yaml`, or nobody where this jobc was built without one.
+
+#[cfg(not(feature = "registry"))]
+use jobc_runtime::error::{Error, Kind, Result};
+#[cfg(feature = "registry")]
+pub(crate) use with::*;
+#[cfg(not(feature = "registry"))]
+pub(crate) use without::*;
+
+#[cfg(feature = "registry")]
+mod with {
+    use std::path::{Path, PathBuf};
+
+    use camino::Utf8Path;
+    use jobc_compiler::diagnostic::{Diagnostic, Sink};
+    use jobc_compiler::document::Part;
+    use jobc_compiler::parse;
+    use jobc_compiler::source::{Source, SourceId, Sources};
+    use jobc_registry::settings::Misplaced;
+    use jobc_registry::{Client, Credentials, Settings};
+    use jobc_runtime::error::{Error, Kind, Result};
+    use jobc_runtime::image::Fetch;
+    use jobc_schema::Pointer;
+
+    use crate::input::{self, Unusable};
+
+    /// The file of the machine, below which nothing is looked for.
+    const OF_MACHINE: &str = "/etc/jobc/registries.yaml";
+
+    /// A client with the settings of this user and of this machine.
+    pub(crate) fn client(plain_http: bool) -> Result<Client> {
+        let mut settings = Settings { plain_http, ..Settings::default() };
+        for path in of_user().into_iter().chain([PathBuf::from(OF_MACHINE)]) {
+            if path.exists() {
+                settings = settings.over(read(&path)?);
+            }
+        }
+        Ok(Client::new(settings, Credentials::of_user()))
+    }
+
+    /// The same, for whoever needs images and need not know from where.
+    #[allow(dead_code)] // for `jobc run`
+    pub(crate) fn fetcher(plain_http: bool) -> Result<Box<dyn Fetch>> {
+        Ok(Box::new(client(plain_http)?))
+    }
+
+    fn of_user() -> Option<PathBuf> {
+        let absolute =
+            |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        let folder =
+            absolute("XDG_CONFIG_HOME").or_else(|| absolute("HOME").map(|home| home.join(".config")));
+        folder.map(|folder| folder.join("jobc/registries.yaml"))
+    }
+
+    fn read(path: &Path) -> Result<Settings> {
+        let shown = path.to_string_lossy();
+        let text =
+            input::read(Utf8Path::new(&shown)).map_err(|Unusable(why)| Error::new(Kind::Config, why))?;
+        let wrong = |line: Option<u32>, why: &str| {
+            let line = line.map(|line| format!(" line {line}:")).unwrap_or_default();
+            Error::new(Kind::Config, format!("`{shown}`:{line} {why}"))
+                .help("docs/images.md says what can be settled about registries")
+        };
+        let mut sources = Sources::new();
+        let id = sources.add(Source::new(shown.as_ref(), text));
+        let mut sink = Sink::new();
+        let document = parse::parse(&sources, id, &mut sink);
+        if let Some(first) = sink.finish().first() {
+            return Err(wrong(line_of(&sources, id, first), &first.message));
+        }
+        let Some(document) = document else { return Ok(Settings::default()) };
+        let settings = Settings::read(document.to_json()).map_err(|Misplaced { path, message }| {
+            // A number may be one of a list or a key; which is known to the document alone.
+            let at = path.iter().fold(Pointer::ROOT, |at, segment| at.key(segment));
+            let span = document.span(&at, Part::Key);
+            let line = sources.get(id).line_column(span.start).line;
+            wrong(Some(line), &format!("`{}`: {message}", path.join(".")))
+        })?;
+        Ok(settings.relative_to(path.parent().unwrap_or(path)))
+    }
+
+    fn line_of(sources: &Sources, id: SourceId, finding: &Diagnostic) -> Option<u32> {
+        let span = finding.labels.first()?.place.span()?;
+        Some(sources.get(id).line_column(span.start).line)
+    }
+}
+
+#[cfg(not(feature = "registry"))]
+mod without {
+    use jobc_runtime::image::store::Store;
+    use jobc_runtime::image::{Descriptor, Fetch, Platform, Reference, Told};
+
+    use super::Result;
+
+    /// Nobody, who says so when an image is wanted that is not here.
+    struct Nobody;
+
+    pub(crate) fn fetcher(_: bool) -> Result<Box<dyn Fetch>> {
+        Ok(Box::new(Nobody))
+    }
+
+    impl Fetch for Nobody {
+        fn fetch(
+            &self,
+            store: &Store,
+            reference: &Reference,
+            _: &Platform,
+            _: Told<'_>,
+        ) -> Result<Descriptor> {
+            store.find(reference)?.ok_or_else(super::absent)
+        }
+    }
+}
+
+/// Why nothing can be fetched or sent.
+#[cfg(not(feature = "registry"))]
+pub(crate) fn absent() -> Error {
+    Error::new(Kind::Unsupported, "this jobc was built without the feature `registry`")
+        .help("bring images in as archives or folders with `jobc image import`")
+}
