@@ -6,6 +6,9 @@ use std::path::PathBuf;
 use camino::Utf8PathBuf;
 use clap::Args as ClapArgs;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use jobc_runtime::gpu::inject::Way;
+
 use super::parse_set;
 
 #[derive(Debug, ClapArgs)]
@@ -36,6 +39,10 @@ pub(crate) struct RunArgs {
     /// Run without GPUs
     #[arg(long, help_heading = JOB)]
     pub no_gpu: bool,
+    /// The GPUs to use, and no others, by number (`0`, `0:1` for an instance of a card) or by the beginning of their names
+    /// (`GPU-3a1b`, `MIG-…`); of one role with `ROLE=`, and then it may be repeated
+    #[arg(long, value_name = "[ROLE=]GPU,…", conflicts_with = "no_gpu", help_heading = JOB)]
+    pub devices: Vec<String>,
     /// Wait for room on the machine in place of failing
     #[arg(long, help_heading = JOB)]
     pub queue: bool,
@@ -65,6 +72,10 @@ pub(crate) struct RunArgs {
     /// own files under a writable layer; of one role with `ROLE=`, and then it may be repeated
     #[arg(long, value_name = "[ROLE=]host|DIR|TAR")]
     pub root: Vec<String>,
+    /// How GPUs come in: by CDI files of the machine, generated from its driver, or by NVIDIA's hook; `auto`, the first of
+    /// these that can, unless the target chooses
+    #[arg(long, value_name = "HOW", value_parser = parse_injection())]
+    pub gpu_injection: Option<Way>,
     /// Print what would be done, in order, and do nothing
     #[arg(long)]
     pub dry_run: bool,
@@ -88,6 +99,10 @@ pub(crate) struct RunArgs {
 
 const JOB: &str = "Options for a job";
 const BUNDLE: &str = "Options for a bundle";
+
+fn parse_injection() -> impl TypedValueParser<Value = Way> {
+    PossibleValuesParser::new(Way::ALL.map(Way::word)).map(|word| word.parse().unwrap_or_default())
+}
 
 fn parse_scale(text: &str) -> Result<(String, u32), String> {
     let parts = text.split_once('=').filter(|(role, _)| !role.is_empty());

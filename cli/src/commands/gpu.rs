@@ -1,5 +1,6 @@
 //! `jobc gpu`: the GPUs of this machine.
 
+mod cdi;
 mod ls;
 
 use std::process::ExitCode;
@@ -10,5 +11,6 @@ use crate::args::gpu::GpuCommand;
 pub(crate) fn run(command: &GpuCommand) -> Result<ExitCode> {
     match command {
         GpuCommand::Ls(ls) => ls::run(ls),
+        GpuCommand::Cdi(cdi) => cdi::run(cdi),
     }
 }

@@ -5,19 +5,21 @@
 
 use indexmap::IndexMap;
 use jobc_schema::Bytes;
+use jobc_schema::gpu::Vendor;
 use jobc_schema::target::{TargetCard, TargetGpus};
 
-use super::{Gpu, Inventory};
+use super::{Gpu, Inventory, Source};
 
 impl Inventory {
     /// The cards by kind, and the driver; cards that are cut up are a kind of their own.
     pub fn declared(&self) -> TargetGpus {
         let mut cards: Vec<TargetCard> = vec![];
-        for gpu in &self.gpus {
-            let card = card(gpu);
+        let can_be_used = |gpu: &&Gpu| gpu.mig.as_ref().is_none_or(|mig| !mig.enabled || !mig.devices.is_empty());
+        for gpu in self.gpus.iter().filter(can_be_used) {
+            let card = TargetCard { mig: self.instances(gpu), ..card(gpu) };
             let is_kind = |known: &&mut TargetCard| {
-                let one =
-                    |card: &TargetCard| (card.model.clone(), card.vendor, card.memory, card.mig.is_some());
+                let cut = |card: &TargetCard| card.mig.as_ref().map(|mig| !mig.is_empty());
+                let one = |card: &TargetCard| (card.model.clone(), card.vendor, card.memory, cut(card));
                 one(known) == one(&card)
             };
             match cards.iter_mut().find(is_kind) {
@@ -41,6 +43,19 @@ impl Inventory {
             found: true,
         }
     }
+
+    /// The instances of a card by profile, none for one that is not cut up; nothing where either is not known.
+    fn instances(&self, gpu: &Gpu) -> Option<IndexMap<String, u32>> {
+        let Some(mig) = gpu.mig.as_ref().filter(|mig| mig.enabled) else {
+            let is_known = gpu.vendor != Vendor::Nvidia || self.source == Source::Nvml;
+            return is_known.then(IndexMap::new);
+        };
+        let mut profiles = IndexMap::new();
+        for device in &mig.devices {
+            *profiles.entry(device.profile.clone()?).or_insert(0) += 1;
+        }
+        Some(profiles)
+    }
 }
 
 fn card(gpu: &Gpu) -> TargetCard {
@@ -50,18 +65,8 @@ fn card(gpu: &Gpu) -> TargetCard {
         count: Some(1),
         memory: gpu.memory_bytes.map(Bytes),
         compute_capability: gpu.compute_capability.map(|(major, minor)| format!("{major}.{minor}")),
-        mig: profiles(gpu),
+        mig: None,
     }
-}
-
-/// The instances of a card that is cut up, by profile; nothing where a profile is not known.
-fn profiles(gpu: &Gpu) -> Option<IndexMap<String, u32>> {
-    let mig = gpu.mig.as_ref().filter(|mig| mig.enabled)?;
-    let mut profiles = IndexMap::new();
-    for device in &mig.devices {
-        *profiles.entry(device.profile.clone()?).or_insert(0) += 1;
-    }
-    Some(profiles)
 }
 
 #[cfg(test)]
@@ -91,9 +96,9 @@ mod tests {
     fn cards_of_a_kind_are_counted_together() {
         let driver = Driver { version: "535.104.05".into(), cuda: Some("12.2".into()) };
         let gpus = vec![whole(), whole(), cut_up(&["3g.40gb", "1g.10gb"]), cut_up(&["1g.10gb", "1g.10gb"])];
-        let declared = Inventory { driver: Some(driver), gpus, ..Inventory::default() }.declared();
+        let declared = Inventory { driver: Some(driver), gpus, source: Source::Nvml, ..Inventory::default() }.declared();
         let [two, cut] = &declared.cards.unwrap()[..] else { panic!("two kinds") };
-        assert_eq!((two.count, &two.mig), (Some(2), &None));
+        assert_eq!((two.count, &two.mig), (Some(2), &Some(IndexMap::new())), "whole, and certainly so");
         let profiles: Vec<_> =
             cut.mig.iter().flatten().map(|(profile, count)| (profile.as_str(), *count)).collect();
         assert_eq!((cut.count, profiles), (Some(2), vec![("3g.40gb", 1), ("1g.10gb", 3)]));
@@ -107,5 +112,13 @@ mod tests {
         gpu.mig.as_mut().unwrap().devices[0].profile = None;
         let declared = Inventory { gpus: vec![gpu], ..Inventory::default() }.declared();
         assert_eq!(declared.cards.unwrap()[0].mig, None);
+        let by_files = Inventory { gpus: vec![whole()], source: Source::Proc, ..Inventory::default() };
+        assert_eq!(by_files.declared().cards.unwrap()[0].mig, None);
+    }
+
+    #[test]
+    fn a_card_cut_into_nothing_is_of_no_use() {
+        let inventory = Inventory { gpus: vec![cut_up(&[])], ..Inventory::default() };
+        assert_eq!(inventory.declared().cards, Some(vec![]));
     }
 }

@@ -12,7 +12,7 @@ use crate::error::{Error, Kind, Result};
 /// # Errors
 ///
 /// A word that names none, more than one, or one that another word names.
-pub(super) fn devices(words: &[String], vendor: Vendor, inventory: &Inventory) -> Result<Vec<DeviceId>> {
+pub(crate) fn devices(words: &[String], vendor: Vendor, inventory: &Inventory) -> Result<Vec<DeviceId>> {
     let devices: Vec<DeviceId> =
         words.iter().map(|word| device(word, vendor, inventory)).collect::<Result<_>>()?;
     if let Some((&twice, _)) = counts(&devices).iter().find(|(_, count)| **count > 1) {

@@ -6,6 +6,7 @@ use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
 use super::TaskId;
+use crate::gpu::inject::Way;
 use crate::gpu::sharing::GpuShare;
 
 /// What a supervisor is asked to carry out.
@@ -35,11 +36,10 @@ pub struct Submission {
     pub keep: bool,
     /// Run only while a slot is free, as one of several jobs of a matrix.
     pub turn: Option<Turn>,
-    /// How GPUs come into the tasks; by the target's choice unless given.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub gpu_injection: Option<crate::gpu::inject::Way>,
     /// Devices by name, and no others: of every role, or by role, the first ones first.
     pub devices: IndexMap<String, Vec<String>>,
+    /// How GPUs come into the tasks; by the target's choice unless given.
+    pub gpu_injection: Option<Way>,
     /// What serves slices of GPUs; what suits unless said.
     pub gpu_share: Option<GpuShare>,
     /// The client stays: its end is the job's, unless it says otherwise.

@@ -87,6 +87,7 @@ pub(super) fn submission(args: &RunArgs, plan: &JobPlan, built: &Built) -> Resul
         scaled: built.scaled.iter().cloned().collect(),
         without_gpus: args.no_gpu,
         allow_unenforced: args.allow_unenforced,
+        gpu_injection: args.gpu_injection,
         roots: options::roots(&args.root, plan)?.into_iter().collect(),
         publish: args.publish.iter().map(|word| options::publish(word, plan)).collect::<Result<_>>()?,
         terminal: args.terminal.as_deref().map(|word| options::task(word, plan)).transpose()?,
