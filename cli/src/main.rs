@@ -124,14 +124,14 @@ fn containers() -> Option<ExitCode> {
     if word.as_deref() == Some(jobc_runtime::network::COMMAND.as_ref()) {
         return Some(jobc_runtime::network::hold(words));
     }
-    if word.as_deref() == Some(jobc_runtime::gpu::nvml::COMMAND.as_ref()) {
-        return Some(jobc_runtime::gpu::nvml::answer(words));
-    }
     if word.as_deref() == Some(jobc_runtime::gpu::hook::COMMAND.as_ref()) {
         return Some(jobc_runtime::gpu::hook::main(words));
     }
     if word.as_deref() == Some(jobc_runtime::gpu::mps::COMMAND.as_ref()) {
         return Some(jobc_runtime::gpu::mps::holder::main(words));
+    }
+    if word.as_deref() == Some(jobc_runtime::gpu::nvml::COMMAND.as_ref()) {
+        return Some(jobc_runtime::gpu::nvml::answer(words));
     }
     let is_run = word.as_deref() == Some("run".as_ref());
     if !is_run && word.as_deref() != Some("oci".as_ref()) {

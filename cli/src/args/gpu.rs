@@ -18,6 +18,8 @@ pub(crate) struct GpuArgs {
 pub(crate) enum GpuCommand {
     /// List the GPUs of this machine: what they are, who uses them, who has them
     Ls(LsArgs),
+    /// List which job has which GPU, and who waits for some
+    Leases(LeasesArgs),
     /// Write a CDI file of this machine's GPUs, by which podman, Docker, containerd and others give them to containers
     Cdi(CdiArgs),
 }
@@ -27,6 +29,12 @@ pub(crate) struct LsArgs {
     /// Show more of each: its place on the bus, its links, the processes that use it
     #[arg(long, short)]
     pub wide: bool,
+    #[command(flatten)]
+    pub shown: Shown,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct LeasesArgs {
     #[command(flatten)]
     pub shown: Shown,
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use camino::Utf8PathBuf;
 use clap::Args as ClapArgs;
+use jobc_schema::target::GpuShare;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use jobc_runtime::gpu::inject::Way;
@@ -41,8 +42,11 @@ pub(crate) struct RunArgs {
     pub no_gpu: bool,
     /// The GPUs to use, and no others, by number (`0`, `0:1` for an instance of a card) or by the beginning of their names
     /// (`GPU-3a1b`, `MIG-…`); of one role with `ROLE=`, and then it may be repeated
-    #[arg(long, value_name = "[ROLE=]GPU,…", conflicts_with = "no_gpu", help_heading = JOB)]
+    #[arg(long, value_name = "[ROLE=]GPU,…", conflicts_with = "no_gpu")]
     pub devices: Vec<String>,
+    /// What serves slices of GPUs that are no MIG instances; what suits the job and the machine unless given
+    #[arg(long, value_name = "HOW", value_parser = parse_gpu_share, help_heading = JOB)]
+    pub gpu_share: Option<GpuShare>,
     /// Wait for room on the machine in place of failing
     #[arg(long, help_heading = JOB)]
     pub queue: bool,
@@ -99,6 +103,15 @@ pub(crate) struct RunArgs {
 
 const JOB: &str = "Options for a job";
 const BUNDLE: &str = "Options for a bundle";
+
+fn parse_gpu_share(text: &str) -> Result<GpuShare, String> {
+    match text {
+        "mps" => Ok(GpuShare::Mps),
+        "hami" => Ok(GpuShare::Hami),
+        "none" => Ok(GpuShare::None),
+        _ => Err("write `mps`, `hami`, or `none` for the card's own time slices".to_owned()),
+    }
+}
 
 fn parse_injection() -> impl TypedValueParser<Value = Way> {
     PossibleValuesParser::new(Way::ALL.map(Way::word)).map(|word| word.parse().unwrap_or_default())

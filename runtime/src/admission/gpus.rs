@@ -47,6 +47,20 @@ pub(super) fn find(
     }
 }
 
+/// What a job lacks beside those before it, in words; nothing where there is room.
+pub(super) fn lacks(
+    claim: &Claim,
+    demands: &Demands,
+    inventory: &Inventory,
+    before: &[&Entry],
+    uid: u32,
+) -> Option<String> {
+    let taken = taken(before, inventory);
+    let room = Room { inventory, taken: &taken, uid };
+    let misfit = placement::place(demands, room).err()?;
+    Some(short_of(claim, demands, misfit, room, before))
+}
+
 /// What is taken by those who have theirs, and kept for those who wait: what they would get, or all that would do for them.
 fn taken(before: &[&Entry], inventory: &Inventory) -> Taken {
     let mut taken = Taken::default();

@@ -14,7 +14,8 @@ impl Inventory {
     /// The cards by kind, and the driver; cards that are cut up are a kind of their own.
     pub fn declared(&self) -> TargetGpus {
         let mut cards: Vec<TargetCard> = vec![];
-        let can_be_used = |gpu: &&Gpu| gpu.mig.as_ref().is_none_or(|mig| !mig.enabled || !mig.devices.is_empty());
+        let can_be_used =
+            |gpu: &&Gpu| gpu.mig.as_ref().is_none_or(|mig| !mig.enabled || !mig.devices.is_empty());
         for gpu in self.gpus.iter().filter(can_be_used) {
             let card = TargetCard { mig: self.instances(gpu), ..card(gpu) };
             let is_kind = |known: &&mut TargetCard| {
@@ -96,7 +97,8 @@ mod tests {
     fn cards_of_a_kind_are_counted_together() {
         let driver = Driver { version: "535.104.05".into(), cuda: Some("12.2".into()) };
         let gpus = vec![whole(), whole(), cut_up(&["3g.40gb", "1g.10gb"]), cut_up(&["1g.10gb", "1g.10gb"])];
-        let declared = Inventory { driver: Some(driver), gpus, source: Source::Nvml, ..Inventory::default() }.declared();
+        let declared =
+            Inventory { driver: Some(driver), gpus, source: Source::Nvml, ..Inventory::default() }.declared();
         let [two, cut] = &declared.cards.unwrap()[..] else { panic!("two kinds") };
         assert_eq!((two.count, &two.mig), (Some(2), &Some(IndexMap::new())), "whole, and certainly so");
         let profiles: Vec<_> =

@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use indexmap::IndexMap;
+use jobc_schema::target::GpuShare;
 use serde::{Deserialize, Serialize};
 
 use super::TaskId;
 use crate::gpu::inject::Way;
-use crate::gpu::sharing::GpuShare;
 
 /// What a supervisor is asked to carry out.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
