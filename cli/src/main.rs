@@ -99,6 +99,7 @@ fn about_jobs(command: &args::jobs::JobCommand) -> ExitCode {
         JobCommand::Top(top) => commands::top::run(top),
         JobCommand::Report(report) => commands::report::run(report),
         JobCommand::Exec(exec) => commands::exec::run(exec),
+        JobCommand::Trace(trace) => commands::trace::run(trace),
         JobCommand::Stop(stop) => commands::stop::stop(stop),
         JobCommand::Kill(kill) => commands::stop::kill(kill),
         JobCommand::Pause(jobs) => commands::stop::pause(jobs),
