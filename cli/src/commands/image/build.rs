@@ -54,8 +54,7 @@ pub(super) fn run(args: &BuildArgs, store: &Store) -> Result<ExitCode> {
             let only_here = refusals.iter().all(|refusal| refusal.unsupported);
             let other = Other::installed().filter(|_| only_here && args.builder == BuilderArg::Auto);
             let Some(other) = other else {
-                let outcome =
-                    dockerfile_errors::show(&file.shown(), &file.text, &refusals, &[], args.format);
+                let outcome = dockerfile_errors::show(&file.shown(), &file.text, &refusals, &[], args.format);
                 return Ok(ExitCode::from(outcome as u8));
             };
             for refusal in &refusals {

@@ -35,7 +35,8 @@ impl Other {
         if works(Command::new("buildah").arg("--version")) {
             return Some(Self::Buildah);
         }
-        works(Command::new("docker").args(["version", "--format", "{{.Server.Version}}"])).then_some(Self::Docker)
+        works(Command::new("docker").args(["version", "--format", "{{.Server.Version}}"]))
+            .then_some(Self::Docker)
     }
 
     /// The program.
@@ -87,7 +88,9 @@ impl Other {
         command.arg("build").arg("--iidfile").arg(id);
         let written = file.path.as_deref().unwrap_or(Path::new("-"));
         command.arg("--file").arg(written);
-        for (flag, values) in [("--build-arg", &args.build_arg), ("--secret", &args.secret), ("--label", &args.label)] {
+        for (flag, values) in
+            [("--build-arg", &args.build_arg), ("--secret", &args.secret), ("--label", &args.label)]
+        {
             for value in values {
                 command.arg(flag).arg(value);
             }
@@ -153,8 +156,9 @@ impl Other {
             if error.kind() == std::io::ErrorKind::NotFound {
                 let package = if self == Self::Docker { "docker.io" } else { name };
                 return Failure::wrong_use(
-                    Error::new(Kind::Unsupported, format!("`{name}` is not installed"))
-                        .help(format!("install it (Debian: `apt install {package}`), or take `--builder embedded`")),
+                    Error::new(Kind::Unsupported, format!("`{name}` is not installed")).help(format!(
+                        "install it (Debian: `apt install {package}`), or take `--builder embedded`"
+                    )),
                 );
             }
             Error::new(Kind::Machine, format!("cannot run `{name}`: {}", reason(&error))).into()
