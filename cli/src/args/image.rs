@@ -137,6 +137,7 @@ pub(crate) struct PushArgs {
 }
 
 #[derive(Debug, ClapArgs)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub(crate) struct BuildArgs {
     /// The folder that the Dockerfile copies from
     #[arg(default_value = ".")]
