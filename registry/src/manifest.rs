@@ -93,7 +93,7 @@ impl Session {
                 let said = said(answer);
                 let name = &self.endpoint.name;
                 Err(Error::new(
-                    Kind::NotFound,
+                    Kind::State,
                     format!("the registry `{name}` has no `{}`{said}", reference.familiar()),
                 )
                 .help("look at the name and the tag"))

@@ -6,11 +6,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::scalar::{EnvValue, Scalar};
 
-/// What a role runs in: an image reference or `host`, or a block that builds or picks one.
+/// What a role runs in: an image reference, `host` or the path of an archive, or a block that builds or picks one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Image {
-    /// A reference such as `python:3.12-slim`, or `host`: the machine's own root file system under an overlay.
+    /// A reference such as `python:3.12-slim`; `host`: the machine's own root file system under an overlay; or a path that
+    /// begins with `./`, `../` or `/`: an archive or a folder with an OCI layout, what `docker save` writes, or a root file
+    /// system.
     Reference(String),
     /// A block with exactly one of `from`, `use`, `dockerfile`.
     Block(Box<ImageBlock>),

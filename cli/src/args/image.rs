@@ -48,8 +48,8 @@ pub(crate) struct LsArgs {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct ImportArgs {
-    /// An archive (.tar, .tar.gz, .tar.zst) or a folder: an OCI layout, what `docker save` wrote, or a root file system; or
-    /// `scratch`, the image without files
+    /// An archive (.tar, .tar.gz, .tar.zst; `-` for standard input) or a folder: an OCI layout, what `docker save` wrote, or
+    /// a root file system; or `scratch`, the image without files
     pub source: PathBuf,
     /// What the image is to be called; needed where the source does not say
     #[arg(long, short, value_name = "NAME[:TAG]")]

@@ -124,6 +124,8 @@ pub enum Capability {
     Privileged,
     /// The machine's own files as the image.
     ImageHost,
+    /// An archive or a folder of the machine as the image.
+    ImageFile,
     /// An image that is built.
     ImageBuild,
     /// A log-in of a registry.
@@ -139,6 +141,7 @@ impl Capability {
     pub const TABLE: &'static [(Self, &'static str)] = &[
         (Self::ImageBuild, "image block"),
         (Self::ImageHost, "image: host"),
+        (Self::ImageFile, "image: ./PATH"),
         (Self::ImageCommand, "the image's own command"),
         (Self::RegistryLogin, "registries"),
         (Self::Files, "files"),
@@ -255,6 +258,7 @@ pub fn needs(job: &JobPlan) -> Vec<(Capability, Pointer)> {
         use jobc_schema::plan::ImageSource;
         match image.source {
             ImageSource::Host {} => found.push((Capability::ImageHost, image.declared_at.clone())),
+            ImageSource::File { .. } => found.push((Capability::ImageFile, image.declared_at.clone())),
             ImageSource::Build { .. } | ImageSource::Dockerfile { .. } => {
                 found.push((Capability::ImageBuild, image.declared_at.clone()));
             }

@@ -100,6 +100,7 @@ impl Backend for DockerfileBackend {
             | Capability::LinuxCapabilities
             | Capability::Privileged
             | Capability::ImageHost
+            | Capability::ImageFile
             | Capability::RegistryLogin
             | Capability::Ssh
             | Capability::GracePeriod => Support::Plan,
@@ -129,7 +130,7 @@ fn lower_image(
 ) {
     let folder = Utf8PathBuf::from(name);
     match &image.source {
-        ImageSource::Reference {} | ImageSource::Host {} => {}
+        ImageSource::Reference {} | ImageSource::Host {} | ImageSource::File { .. } => {}
         ImageSource::Build { .. } => {
             let built = steps::lower(job, name, image, context, sink);
             let mut file = File::new(folder.join("Dockerfile"), Content::Dockerfile(built.dockerfile));

@@ -146,6 +146,10 @@ fn resolve_image(
             let reference = reference.clone();
             return ImagePlan { source: ImageSource::Host {}, reference, declared_at };
         }
+        Image::Reference(path) if is_path(path) => {
+            let (path, reference) = (path.clone(), path.clone());
+            return ImagePlan { source: ImageSource::File { path }, reference, declared_at };
+        }
         Image::Reference(reference) => {
             check_reference(reference, at, sink);
             let reference = reference.clone();
@@ -200,6 +204,11 @@ fn check_context(block: &ImageBlock, at: &Pointer, sink: &mut Sink) {
     }
 }
 
+/// Whether what stands for an image is a path: no reference begins so.
+fn is_path(text: &str) -> bool {
+    ["./", "../", "/"].iter().any(|begin| text.starts_with(begin))
+}
+
 /// Reports what no registry could serve; the whole grammar is the registry's matter.
 pub(super) fn check_reference(reference: &str, at: &Pointer, sink: &mut Sink) {
     let name = reference.split(['@', ':']).next().unwrap_or_default();
@@ -209,6 +218,8 @@ pub(super) fn check_reference(reference: &str, at: &Pointer, sink: &mut Sink) {
         "write an image such as `python:3.12-slim`"
     } else if reference.contains(char::is_whitespace) {
         "it holds a blank"
+    } else if is_path(reference) {
+        "a path is an image only by itself, as `image: ./rootfs.tar.gz`; to build on it, give it a name with `jobc image import`"
     } else if reference.contains("://") {
         "write it without the scheme in front"
     } else if path.chars().any(|c| c.is_ascii_uppercase()) {

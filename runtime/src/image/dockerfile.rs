@@ -20,6 +20,8 @@ pub mod ignore;
 mod instruction;
 mod lines;
 mod stages;
+#[cfg(test)]
+mod tests;
 mod variables;
 mod words;
 
@@ -384,6 +386,8 @@ pub struct Refusal {
     pub message: String,
     /// What to write instead.
     pub help: Option<String>,
+    /// Whether other builders take it.
+    pub unsupported: bool,
 }
 
 impl Instruction {
@@ -416,7 +420,7 @@ impl MountKind {
 impl Refusal {
     /// A refusal of the text at a place.
     pub fn new(span: Span, message: impl Into<String>) -> Self {
-        Self { span, message: message.into(), help: None }
+        Self { span, message: message.into(), help: None, unsupported: false }
     }
 
     /// Says what to write instead.

@@ -13,6 +13,7 @@
 
 mod archive;
 mod docker;
+mod known;
 mod layout;
 mod rootfs;
 
@@ -23,6 +24,8 @@ use super::{Config, Descriptor, Manifest, Platform, Reference, Store, Told};
 use crate::bundle::because;
 use crate::error::{Error, Kind, Result};
 use crate::image::manifest::media;
+
+pub use known::the_image;
 
 /// An image that was brought in, and what it is called where it comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,6 +105,15 @@ fn finish(store: &Store, mut config: Config, layers: Vec<(Descriptor, super::Dig
     config.rootfs.diff_ids = diff_ids;
     let config = store.put_json(&config, media::CONFIG)?;
     store.put_json(&Manifest::new(config, layers), media::MANIFEST)
+}
+
+/// Notes in a file what a source holds.
+fn kept(note: &Path, descriptor: &Descriptor) -> std::io::Result<()> {
+    let folder = note.parent().unwrap_or(note);
+    std::fs::create_dir_all(folder)?;
+    let new = note.with_extension(std::process::id().to_string());
+    std::fs::write(&new, super::store::sorted_json(descriptor))?;
+    std::fs::rename(&new, note)
 }
 
 /// What a source says is not so.

@@ -28,6 +28,11 @@ pub enum ImageSource {
     Reference {},
     /// The machine's own root file system under an overlay.
     Host {},
+    /// An archive or a folder of the machine: an OCI layout, what `docker save` writes, or a root file system.
+    File {
+        /// Its path, relative to the job file.
+        path: String,
+    },
     /// A build from a block of the job file.
     Build {
         /// The image to build on.

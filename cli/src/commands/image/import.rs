@@ -1,16 +1,20 @@
 //! `jobc image import`: images from archives and folders.
 
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
 use jobc_runtime::error::{Error, Kind};
 use jobc_runtime::image::source::{self, Imported};
-use jobc_runtime::image::{Reference, Store, progress};
+use jobc_runtime::image::{Reference, Store};
 use serde_json::json;
 
 use crate::args::FormatArg;
 use crate::args::image::ImportArgs;
 use crate::commands::jobs::{Failure, Result, json_text};
+use crate::progress::Meter;
 use crate::terminal;
 
 pub(super) fn run(args: &ImportArgs, store: &Store) -> Result<ExitCode> {
@@ -20,7 +24,11 @@ pub(super) fn run(args: &ImportArgs, store: &Store) -> Result<ExitCode> {
         return Err(Failure::wrong_use(error.help("give a name and a tag")));
     }
     // A signal ends this program in the middle: what came in until then has no name and is collected.
-    let images = source::import(store, &args.source, &progress::untold, &AtomicBool::new(false))?;
+    let meter = Meter::new(FormatArg::Text, args.quiet || args.shown.format == FormatArg::Json);
+    let spooled = (args.source == Path::new("-")).then(|| Spooled::read(store)).transpose()?;
+    let source = spooled.as_ref().map_or(args.source.as_path(), |spooled| &spooled.0);
+    let images = source::import(store, source, &|progress| meter.tell(&progress), &AtomicBool::new(false))?;
+    meter.clear();
     let named = named(images, tag, args)?;
     for (image, names) in &named {
         for name in names {
@@ -45,6 +53,26 @@ pub(super) fn run(args: &ImportArgs, store: &Store) -> Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What came on standard input, in a file of the store that goes away.
+struct Spooled(PathBuf);
+
+impl Spooled {
+    fn read(store: &Store) -> Result<Self> {
+        let path = store.root().join(format!("partial/new-input-{}", std::process::id()));
+        let spooled = Self(path);
+        let copied = File::create(&spooled.0).and_then(|mut file| io::copy(&mut io::stdin().lock(), &mut file));
+        copied.map_err(|error| store.full("write to", &error))?;
+        Ok(spooled)
+    }
+}
+
+impl Drop for Spooled {
+    fn drop(&mut self) {
+        // What stays is collected.
+        let _ = fs::remove_file(&self.0);
+    }
 }
 
 /// The images with the names that they get.

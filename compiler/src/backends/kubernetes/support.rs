@@ -176,6 +176,9 @@ fn answer(capability: Capability, asker: &Asker<'_>, job: &JobPlan) -> Support {
         Capability::Network(Network::None) => none(
             "a pod always has a network; a NetworkPolicy that denies all traffic in the namespace comes nearest",
         ),
+        Capability::ImageFile => none(
+            "a cluster's machines do not have the file: bring it into a registry with `jobc image import` and `jobc image push`, and name that",
+        ),
         Capability::ImageHost => none(
             "`image: host` is the root file system of the machine that runs the job, which a pod does not have; name an image",
         ),

@@ -41,6 +41,7 @@ pub(super) fn support(capability: Capability, place: &Pointer, job: &JobPlan) ->
         | C::MaxParallel
         // Annotations say what to put in: an image, secrets, keys, devices, a disk limit.
         | C::ImageHost
+        | C::ImageFile
         | C::ImageBuild
         | C::ImageCommand
         | C::RegistryLogin

@@ -109,6 +109,9 @@ pub(super) fn support(capability: Capability, job: &JobPlan) -> Support {
         Capability::ReadOnlyRoot | Capability::LinuxCapabilities | Capability::Privileged => {
             none("OpenPAI fixes what a container may do; leave `security` out for this target")
         }
+        Capability::ImageFile => none(
+            "OpenPAI runs images of registries only: bring it into one with `jobc image import` and `jobc image push`, and name that",
+        ),
         Capability::ImageHost => none("OpenPAI runs images only; name one"),
         Capability::ImageBuild if job.target.settings.registry.is_none() => none(
             "OpenPAI pulls images, so a built one needs a place to be pulled from; write `registry` in the target",

@@ -169,6 +169,7 @@ pub(super) fn image(image: &ImagePlan) -> String {
     match &image.source {
         ImageSource::Reference {} => format!("`{}`, as it is", image.reference),
         ImageSource::Host {} => "this machine's own root file system under an overlay".to_owned(),
+        ImageSource::File { path } => format!("what is in `{path}`"),
         ImageSource::Build { from, .. } => format!("built as `{}` on `{from}`", image.reference),
         ImageSource::Dockerfile { path, .. } => format!("built as `{}` by `{path}`", image.reference),
     }

@@ -11,6 +11,9 @@ use super::lines::{Line, Part};
 use super::words::{self, Flag};
 use super::{Arg, Command, From, Instruction, Kind, Refusal, Span, Word};
 
+use crate::image::Reference;
+use crate::signals::Signal;
+
 pub use ports::ports;
 
 /// Every instruction.
@@ -52,7 +55,7 @@ impl Problems {
     }
 
     pub(super) fn unsupported(&mut self, span: Span, message: impl Into<String>, help: &str) {
-        self.unsupported.push(Refusal::new(span, message).help(help));
+        self.unsupported.push(Refusal { unsupported: true, ..Refusal::new(span, message).help(help) });
     }
 
     pub(super) fn remark(&mut self, span: Span, message: impl Into<String>, help: &str) {
@@ -95,11 +98,14 @@ fn kind(part: Part<'_>, heredocs: &[Raw], scope: &mut Scope<'_>) -> Option<Kind>
     let (keyword, rest) = part.split_first();
     let name = keyword.text().to_ascii_uppercase();
     if !KEYWORDS.contains(&name.as_str()) {
-        let known = KEYWORDS.join(", ");
+        let known = match nearest(&name) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("an instruction is one of {}.", KEYWORDS.join(", ")),
+        };
         scope.problems.wrong(
             keyword.span(),
             format!("`{}` is no instruction", keyword.text()),
-            &format!("an instruction is one of {known}; a line that goes on ends with `{}`", scope.escape),
+            &format!("{known} A line goes on in the next where it ends with `{}`", scope.escape),
         );
         return None;
     }
@@ -174,7 +180,13 @@ fn kind(part: Part<'_>, heredocs: &[Raw], scope: &mut Scope<'_>) -> Option<Kind>
             }
             Kind::Volume(words)
         }
-        "STOPSIGNAL" => Kind::Stopsignal(rest.word()),
+        "STOPSIGNAL" => {
+            if !rest.text().contains(['$', '"', '\'']) && Signal::parse(rest.text()).is_err() {
+                let message = format!("`{}` is no signal", rest.text());
+                scope.problems.wrong(rest.span(), message, "write a name or a number, such as `SIGTERM`");
+            }
+            Kind::Stopsignal(rest.word())
+        }
         "USER" => Kind::User(rest.word()),
         "WORKDIR" => Kind::Workdir(rest.word()),
         _ => {
@@ -186,6 +198,21 @@ fn kind(part: Part<'_>, heredocs: &[Raw], scope: &mut Scope<'_>) -> Option<Kind>
             Kind::Maintainer(rest.text().to_owned())
         }
     })
+}
+
+/// The instruction that was meant: one letter too many, too few, another, or swapped with its neighbour.
+fn nearest(name: &str) -> Option<&'static str> {
+    let near = |known: &&&str| {
+        let (short, long) = if known.len() < name.len() { (**known, name) } else { (name, **known) };
+        let same = short.bytes().zip(long.bytes()).take_while(|(a, b)| a == b).count();
+        let (short, long) = (&short.as_bytes()[same..], &long.as_bytes()[same..]);
+        match (short, long) {
+            ([a, b, rest @ ..], [c, d, other @ ..]) if a == d && b == c => rest == other,
+            _ if short.len() == long.len() => short.get(1..) == long.get(1..),
+            _ => long.get(1..) == Some(short),
+        }
+    };
+    KEYWORDS.iter().find(near).copied()
 }
 
 /// `ONBUILD INSTRUCTION`: read once to find mistakes, kept as it is written.
@@ -409,5 +436,19 @@ fn source(text: &str, span: Span, scope: &mut Scope<'_>) -> Option<From> {
     if lower == "scratch" {
         return Some(From::Scratch);
     }
-    Some(From::Image { reference: text.to_owned(), platform: None, span })
+    image(text, None, span, scope.problems)
+}
+
+/// An image by its reference, where that is well formed.
+pub(super) fn image(
+    text: &str,
+    platform: Option<String>,
+    span: Span,
+    problems: &mut Problems,
+) -> Option<From> {
+    if let Err(error) = text.parse::<Reference>() {
+        problems.wrong.push(Refusal { help: error.help, ..Refusal::new(span, error.message) });
+        return None;
+    }
+    Some(From::Image { reference: text.to_owned(), platform, span })
 }

@@ -73,7 +73,10 @@ impl Reader {
             self.names.iter().skip(self.stages.len()).map(|name| name.clone().unwrap_or_default()).collect();
         let mut scope =
             Scope { escape: self.escape, earlier: &earlier, own, later: &later, deferred: false, problems };
-        let Some(read) = instruction::read(line, &mut scope) else { return };
+        let read = instruction::read(line, &mut scope);
+        let unsupported = problems.unsupported.drain(..).map(|refusal| (current.unwrap_or(0), refusal));
+        self.unsupported.extend(unsupported);
+        let Some(read) = read else { return };
         if let Kind::Arg(args) = &read.kind {
             self.declared.extend(args.iter().map(|arg| arg.name.text.clone()));
         }
@@ -88,7 +91,6 @@ impl Reader {
             }
             return;
         };
-        self.unsupported.extend(problems.unsupported.drain(..).map(|refusal| (current, refusal)));
         self.stages[current].instructions.push(read);
     }
 
@@ -201,7 +203,7 @@ impl Reader {
                     "put the stage above this one",
                 );
             }
-            From::Image { reference, platform, span: base.span() }
+            instruction::image(&reference, platform, base.span(), problems).unwrap_or(From::Scratch)
         };
         stage
     }

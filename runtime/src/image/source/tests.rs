@@ -163,3 +163,20 @@ fn what_is_broken_says_so() {
     place.refused(&place.file("swapped.tar", &saved), "and should be sha256:");
     place.refused(&place.folder.path().join("absent"), "no such file");
 }
+
+#[test]
+fn a_file_that_stays_the_same_is_brought_in_once() {
+    let place = Place::new();
+    let path = place.file("r.tar", &tar(&[("a", b"one")]));
+    let take = || the_image(&place.store, &path, &untold, &AtomicBool::new(false)).unwrap();
+    let first = take();
+    let blobs = place.store.root().join("blobs/sha256");
+    let before: Vec<_> = std::fs::read_dir(&blobs).unwrap().collect();
+    assert_eq!(take(), first);
+    place.store.collect(false, false).unwrap().unwrap();
+    assert_eq!(std::fs::read_dir(&blobs).unwrap().count(), 0, "nothing names it");
+    assert_eq!(take(), first);
+    assert_eq!(std::fs::read_dir(&blobs).unwrap().count(), before.len());
+    place.file("r.tar", &tar(&[("a", b"two")]));
+    assert_ne!(take(), first);
+}

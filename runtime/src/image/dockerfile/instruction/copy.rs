@@ -86,8 +86,15 @@ pub(super) fn read(
             }));
             continue;
         }
-        if add {
+        if add && is_remote(&word.text) {
             remote(&word, scope);
+        } else if copy.from.is_none() && leads_out(&word.text) {
+            scope.problems.wrong(
+                word.span.clone(),
+                format!("`{}` is outside the build context", word.text),
+                "choose a larger context, and write paths relative to it",
+            );
+            return None;
         }
         copy.sources.push(Source::Path(word));
     }
@@ -118,13 +125,31 @@ fn remote(word: &Word, scope: &mut Scope<'_>) {
             format!("`ADD` of the repository `{text}` is not supported"),
             "clone it in a `RUN`, or into the build context; `--builder docker` takes it",
         );
-    } else if is_url(text) {
+    } else {
         scope.problems.unsupported(
             word.span.clone(),
             format!("`ADD` of `{text}` is not supported: this builder takes files from the context"),
             "fetch it in a `RUN` with curl and compare its checksum there; `--builder docker` takes it",
         );
     }
+}
+
+fn is_remote(text: &str) -> bool {
+    is_url(text) || is_git(text)
+}
+
+/// Whether a path goes above where it begins.
+fn leads_out(path: &str) -> bool {
+    let mut depth = 0_usize;
+    for name in path.split('/') {
+        match (name, depth) {
+            ("" | ".", _) => {}
+            ("..", 0) => return true,
+            ("..", _) => depth -= 1,
+            _ => depth += 1,
+        }
+    }
+    false
 }
 
 fn is_url(text: &str) -> bool {

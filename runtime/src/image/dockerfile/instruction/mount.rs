@@ -150,11 +150,12 @@ fn fields(flag: &Flag<'_>, scope: &mut Scope<'_>) -> Option<Fields> {
                 continue;
             }
             _ => {
-                scope.problems.wrong(
-                    span,
-                    format!("a mount has no key `{key}`"),
-                    &format!("keys are {KEYS}; no blanks stand around commas"),
-                );
+                let message = match key.as_str() {
+                    "" => "nothing stands between two commas, or behind the last".to_owned(),
+                    key => format!("a mount has no key `{key}`"),
+                };
+                let help = format!("keys are {KEYS}; no blanks stand around commas");
+                scope.problems.wrong(if span.is_empty() { flag.part.span() } else { span }, message, &help);
                 return None;
             }
         };

@@ -1,0 +1,200 @@
+#!/usr/bin/env python3
+"""Judges pulling and pushing with a real registry, docker-registry, with a password and with TLS: what skopeo pushed we pull,
+and what we pushed skopeo and podman read.
+"""
+
+import contextlib
+import json
+import os
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+from scene import Home
+from judge import Judge, scratch
+
+
+def command(*words, check=True, **more):
+    result = subprocess.run(list(map(str, words)), capture_output=True, text=True, check=False, **more)
+    if check and result.returncode != 0:
+        raise SystemExit(f"registry: `{' '.join(map(str, words))}` fails: {result.stdout}{result.stderr}")
+    return result
+
+
+def free_port():
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        return held.getsockname()[1]
+
+
+@contextlib.contextmanager
+def registry(folder, tls=False, password=False):
+    """docker-registry on the loopback; gives its `HOST:PORT`."""
+    folder.mkdir()
+    host = f"localhost:{free_port()}"
+    settings = {"version": "0.1", "log": {"level": "error"}, "storage": {"filesystem": {"rootdirectory": str(folder / "data")}},
+                "http": {"addr": host.replace("localhost", "127.0.0.1"), "secret": "x"}}
+    if tls:
+        certificate(folder)
+        settings["http"]["tls"] = {"certificate": str(folder / "server.pem"), "key": str(folder / "server.key")}
+    if password:
+        words = command("htpasswd", "-Bbn", "me", "secret").stdout
+        (folder / "htpasswd").write_text(words)
+        settings["auth"] = {"htpasswd": {"realm": "here", "path": str(folder / "htpasswd")}}
+    (folder / "config.yml").write_text(json.dumps(settings))
+    with open(folder / "log", "wb") as log:
+        process = subprocess.Popen(["docker-registry", "serve", str(folder / "config.yml")], stdout=log, stderr=log)
+    try:
+        for _ in range(200):
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", int(host.split(":")[1])), 1):
+                break
+            time.sleep(0.05)
+        yield host
+    finally:
+        process.kill()
+        process.wait()
+
+
+def certificate(folder):
+    """An authority, `ca.pem`, and a certificate for `localhost` that it vouches for."""
+    command("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", "/CN=ours",
+            "-keyout", folder / "ca.key", "-out", folder / "ca.pem")
+    command("openssl", "req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=localhost",
+            "-keyout", folder / "server.key", "-out", folder / "server.csr")
+    (folder / "names").write_text("subjectAltName=DNS:localhost\n")
+    command("openssl", "x509", "-req", "-in", folder / "server.csr", "-CA", folder / "ca.pem", "-CAkey", folder / "ca.key", "-CAcreateserial",
+            "-days", "2", "-extfile", folder / "names", "-out", folder / "server.pem")
+
+
+def image(folder):
+    """An image of two layers in a layout, by umoci."""
+    layout, files = folder / "layout", folder / "files"
+    files.mkdir()
+    (files / "large").write_bytes(os.urandom(1_000_000))
+    (files / "small").write_text("hello\n")
+    (files / "link").symlink_to("small")
+    command("umoci", "init", "--layout", layout)
+    command("umoci", "new", "--image", f"{layout}:1")
+    command("umoci", "insert", "--image", f"{layout}:1", files, "/data")
+    command("umoci", "insert", "--image", f"{layout}:1", files / "small", "/etc/motd")
+    command("umoci", "config", "--image", f"{layout}:1", "--config.cmd", "/bin/true", "--config.env", "A=b")
+    return layout
+
+
+def ran(result, code=0, *words):
+    """Problems of a command that must end so and say this."""
+    if result.returncode != code:
+        yield f"it ends with {result.returncode}, not {code}: {result.stdout}{result.stderr}"
+    yield from (f"`{word}` is not said: {result.stderr}" for word in words if word not in result.stderr)
+
+
+
+
+def validated(home, name):
+    """Problems that oci-image-tool finds with an image of the store."""
+    result = command("oci-image-tool", "validate", "--type", "image", "--ref", f"name={name}", home.store, check=False)
+    if result.returncode != 0:
+        yield f"oci-image-tool: {result.stdout}{result.stderr}"
+
+
+def plain(judge, folder, layout):
+    """Plain HTTP: both formats that skopeo writes; our push, read back by skopeo; blobs taken from another repository."""
+    home = Home(folder)
+    with registry(folder / "plain") as host:
+        for form in ("oci", "v2s2"):
+            name = f"{host}/team/{form}:1"
+            command("skopeo", "copy", "--dest-tls-verify=false", "--format", form, f"oci:{layout}:1", f"docker://{name}")
+            pulled = home.run("image", "pull", "--plain-http", name)
+            judge.judge(f"pull what skopeo pushed as {form}", [*ran(pulled), *home.unsound()])
+            if form == "oci":
+                judge.judge("oci-image-tool takes the store", validated(home, name))
+        there = f"{host}/other/app:2"
+        judge.judge("push", ran(home.run("image", "push", "--plain-http", f"{host}/team/oci:1", there)))
+        judge.judge("push again", ran(home.run("image", "push", "--plain-http", f"{host}/team/oci:1", there), 0, "is here"))
+        ours, theirs = (command("skopeo", "inspect", "--raw", "--tls-verify=false", f"docker://{name}").stdout
+                        for name in (there, f"{host}/team/oci:1"))
+        judge.judge("skopeo reads the same manifest", [] if ours == theirs else [f"{ours} and {theirs}"])
+        back = folder / "back"
+        command("skopeo", "copy", "--src-tls-verify=false", f"docker://{there}", f"oci:{back}:1")
+        result = command("oci-image-tool", "validate", "--type", "image", "--ref", "name=1", back, check=False)
+        judge.judge("what skopeo copied back is whole", ran(result))
+        podman(judge, folder, there)
+        judge.judge("a name that is not there", ran(home.run("image", "pull", "--plain-http", f"{host}/team/none:1"), 1, "has no `"))
+
+
+def podman(judge, folder, name):
+    """podman pulls it, and loads it from an archive."""
+    if not judge.tool("podman"):
+        return
+    storage = ["podman", "--root", folder / "podman", "--runroot", folder / "podman-run", "--storage-driver", "vfs", "--cgroup-manager", "cgroupfs"]
+    judge.judge("podman pulls what we pushed", ran(command(*storage, "pull", "--quiet", "--tls-verify=false", name, check=False)))
+    archive = folder / "archive.tar"
+    command("skopeo", "copy", "--src-tls-verify=false", f"docker://{name}", f"docker-archive:{archive}:load.example/app:1")
+    judge.judge("podman loads what skopeo made of it", ran(command(*storage, "load", "--quiet", "-i", archive, check=False)))
+
+
+def closed(judge, folder, layout):
+    """TLS by an authority of our own, and a password."""
+    home = Home(folder)
+    place = folder / "closed"
+    with registry(place, tls=True, password=True) as host:
+        name = f"{host}/team/app:1"
+        command("skopeo", "copy", "--dest-tls-verify=false", "--dest-creds", "me:secret", f"oci:{layout}:1", f"docker://{name}")
+        judge.judge("an authority that nobody knows", ran(home.run("image", "pull", name), 3, "nobody whom this machine trusts"))
+        judge.judge("plain HTTP with TLS", ran(home.run("image", "pull", "--plain-http", name), 3))
+        home.registries({host: {"ca": [str(place / "ca.pem")]}})
+        judge.judge("without a password", ran(home.run("image", "pull", name), 3, "nobody is logged in", f"docker login {host}"))
+        authfile = home.folder / ".config/containers/auth.json"
+        authfile.parent.mkdir(parents=True)
+        command("skopeo", "login", "--tls-verify=false", "--authfile", authfile, "-u", "me", "-p", "secret", host)
+        judge.judge("logged in by skopeo", [*ran(home.run("image", "pull", name)), *home.unsound()])
+        judge.judge("push with TLS and a password", ran(home.run("image", "push", name, f"{host}/new/app:3")))
+        pushed = command("skopeo", "inspect", "--tls-verify=false", "--creds", "me:secret", f"docker://{host}/new/app:3", check=False)
+        judge.judge("skopeo reads it", ran(pushed))
+        (home.folder / ".config/jobc/registries.yaml").unlink()
+        certs = home.folder / f".config/containers/certs.d/{host}"
+        certs.mkdir(parents=True)
+        (certs / "ca.crt").write_text((place / "ca.pem").read_text())
+        judge.judge("an authority of certs.d", ran(home.run("image", "pull", name)))
+        other = name.replace("localhost", "127.0.0.1")
+        settings = {other.split("/")[0]: {"ca": [str(place / "ca.pem")]}}
+        home.registries(settings)
+        judge.judge("a certificate for another name", ran(home.run("image", "pull", other), 3, "certificate"))
+        authfile.unlink()
+        home.login(**{host.replace(":", "__"): {"auth": "bWU6d3Jvbmc="}})
+        judge.judge("a wrong password", ran(home.run("image", "pull", name), 3, "does not let you pull from `team/app` as you are logged in"))
+        helper(judge, home, host, name)
+
+
+def helper(judge, home, host, name):
+    """A program keeps the password, as docker's `credsStore` names it."""
+    programs = home.folder / "bin"
+    programs.mkdir()
+    program = programs / "docker-credential-test"
+    program.write_text('#!/bin/sh\nread -r server\n[ "$1 $server" = "get ' + host + '" ] || exit 1\n'
+                       'echo \'{"Username":"me","Secret":"secret"}\'\n')
+    program.chmod(0o755)
+    (home.folder / ".docker/config.json").write_text(json.dumps({"auths": {host: {}}, "credsStore": "test"}))
+    path = f"{programs}:{os.environ['PATH']}"
+    judge.judge("a program keeps the password", ran(home.run("image", "pull", name, PATH=path)))
+    judge.judge("a program that is not there", ran(home.run("image", "pull", name), 3, "`docker-credential-test`", "cannot be started"))
+
+
+def main():
+    judge = Judge("registry", __doc__)
+    judge.parse()
+    for tool in ("docker-registry", "skopeo", "umoci", "htpasswd", "openssl", "oci-image-tool"):
+        judge.tool(tool)
+    with scratch() as folder:
+        layout = image(folder)
+        for part in (plain, closed):
+            if judge.wants(part.__name__):
+                place = Path(folder, part.__name__)
+                place.mkdir()
+                part(judge, place, layout)
+    judge.end()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,59 @@
+"""What the judges of registries share: a `jobc` with a home of its own, and a store that is looked through afterwards."""
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "runtime"))
+from runtime import binary  # noqa: E402
+
+
+class Home:
+    """A person's home with settings, log-ins and a store of images."""
+
+    def __init__(self, folder):
+        self.folder = Path(folder)
+        self.store = self.folder / "images"
+        self.environment = {"PATH": os.environ["PATH"], "HOME": str(self.folder), "JOBC_COLOR": "never",
+                            "JOBC_IMAGE_ROOT": str(self.store)}
+
+    def registries(self, settings):
+        """Writes registries.yaml: a text, or a value that is written as JSON, which is YAML."""
+        path = self.folder / ".config/jobc/registries.yaml"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(settings if isinstance(settings, str) else json.dumps({"registries": settings}))
+        return path
+
+    def login(self, **auths):
+        """Writes docker's file of credentials, with an entry a registry."""
+        path = self.folder / ".docker/config.json"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(json.dumps({"auths": {name.replace("__", ":"): entry for name, entry in auths.items()}}))
+
+    def run(self, *words, seconds=60, **environment):
+        return subprocess.run([binary(), *map(str, words)], env=self.environment | environment, cwd=self.folder,
+                              capture_output=True, text=True, timeout=seconds, check=False)
+
+    def start(self, *words):
+        return subprocess.Popen([binary(), *map(str, words)], env=self.environment, cwd=self.folder,
+                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def names(self):
+        index = json.loads((self.store / "index.json").read_text()) if (self.store / "index.json").exists() else {}
+        return [entry["annotations"]["org.opencontainers.image.ref.name"] for entry in index.get("manifests", [])]
+
+    def blobs(self):
+        return {f"sha256:{path.name}" for path in (self.store / "blobs/sha256").glob("*")}
+
+    def unsound(self):
+        """What is wrong with the store, in lines: by our own reading and by `jobc image verify`."""
+        for path in (self.store / "blobs/sha256").glob("*"):
+            if hashlib.sha256(path.read_bytes()).hexdigest() != path.name:
+                yield f"the blob {path.name} is something else"
+        if self.store.exists():
+            verified = self.run("image", "verify")
+            if verified.returncode != 0:
+                yield f"`jobc image verify` says: {verified.stdout}{verified.stderr}"
