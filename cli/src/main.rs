@@ -123,6 +123,9 @@ fn containers() -> Option<ExitCode> {
     if word.as_deref() == Some(jobc_runtime::network::COMMAND.as_ref()) {
         return Some(jobc_runtime::network::hold(words));
     }
+    if word.as_deref() == Some(jobc_runtime::image::build::worker::COMMAND.as_ref()) {
+        return Some(jobc_runtime::image::build::worker::main(words));
+    }
     let is_run = word.as_deref() == Some("run".as_ref());
     if !is_run && word.as_deref() != Some("oci".as_ref()) {
         return None;
