@@ -124,7 +124,12 @@ fn containers() -> Option<ExitCode> {
         return Some(jobc_runtime::network::hold(words));
     }
     if word.as_deref() == Some(jobc_runtime::image::build::worker::COMMAND.as_ref()) {
+        ALLOCATOR.choose(Choice::System);
         return Some(jobc_runtime::image::build::worker::main(words));
+    }
+    if word.as_deref() == Some(jobc_runtime::image::unpack::COMMAND.as_ref()) {
+        ALLOCATOR.choose(Choice::System);
+        return Some(jobc_runtime::image::unpack::become_worker(words));
     }
     let is_run = word.as_deref() == Some("run".as_ref());
     if !is_run && word.as_deref() != Some("oci".as_ref()) {

@@ -4,7 +4,6 @@
 //! here: whoever has a client for them gives a [`Fetch`].
 
 pub mod build;
-pub mod compression;
 pub mod config;
 pub mod digest;
 pub mod dockerfile;

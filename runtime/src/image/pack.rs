@@ -1,217 +1,200 @@
-//! The upper folder of an overlay as a layer of an image: the opposite of unpacking.
+//! A layer from the folder that an overlay has written to: the opposite of unpacking.
 //!
-//! What an overlay notes for itself becomes what image-spec's layer.md says: a character device 0:0 is a file `.wh.NAME`, and an
-//! opaque folder has a file `.wh..wh..opq`, before all else in it. The same folder always gives the same bytes: names are in
-//! order, no owner has a name, and of the times only that of the last modification is kept. In a user namespace owners are those
-//! of the namespace, as an image has them.
+//! Whiteouts and opaque folders get the names that layers have for them (image-spec, layer.md). Entries are sorted by name,
+//! each folder before what is in it, so the same folder always gives the same bytes.
 
 use std::collections::HashMap;
-use std::ffi::{CStr, CString, OsString};
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
-use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
 
-use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, Stat, openat2};
+use serde::{Deserialize, Serialize};
 
+use super::unpack::{Whose, attribute_names, pack_apart};
 use crate::bundle::because;
+use crate::error::{Error, Kind, Result};
 use crate::root::layers::is_opaque;
-use crate::tar::{Entry, Kind, Time, Writer};
+use crate::tar::{Entry, Kind as Is, Time, Writer};
 
-/// Writes a layer.
-///
-/// `own` says whether the folder itself has an entry: that of the image's root.
+/// How a folder becomes a layer.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pack {
+    /// The latest time that a file may have, in seconds since 1970 (`SOURCE_DATE_EPOCH`): later ones become this one.
+    pub latest: Option<i64>,
+    /// Paths that are left out, relative and without `.`, with all that is in them: what was mounted there is not the layer's.
+    pub without: Vec<Vec<u8>>,
+    /// Whether all files belong to root, whoever owns them here: so it is where a user has only one id.
+    pub all_of_root: bool,
+    /// Whether an entry for the folder itself is written, as `./`.
+    pub root: bool,
+}
+
+/// Writes the upper folder of an overlay as a layer, uncompressed, to `output`; files belong to who they belong to in the
+/// containers of whoever asks.
 ///
 /// # Errors
 ///
-/// Something cannot be read, or is changed meanwhile; the output fails; `stopped` has become true.
-pub fn upper(folder: &Path, own: bool, output: &mut dyn Write, stopped: &AtomicBool) -> io::Result<()> {
-    let root = rustix::fs::open(folder, FOLDER, Mode::empty())?;
-    let mut packing = Packing { writer: Writer::new(output), linked: HashMap::new(), stopped };
-    if own {
-        packing.folder(&root, b"./")?;
+/// A file cannot be read, or becomes shorter meanwhile; `output` fails.
+pub fn pack(folder: &Path, pack: &Pack, output: &mut dyn Write) -> Result<()> {
+    match Whose::mine()? {
+        Whose::Root => write(folder, pack, output),
+        Whose::One => write(folder, &Pack { all_of_root: true, ..pack.clone() }, output),
+        Whose::Ids(maps) => pack_apart(folder, pack, &maps, output),
     }
-    packing.below(&root, b"")?;
-    packing.writer.finish().map(drop)
 }
 
-const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+/// The same by this process's own view of owners.
+pub(super) fn write(folder: &Path, pack: &Pack, output: &mut dyn Write) -> Result<()> {
+    let failed = |error: &io::Error| {
+        Error::new(Kind::Machine, format!("cannot pack `{}`: {}", folder.display(), because(error)))
+    };
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let root = rustix::fs::open(folder, flags, Mode::empty()).map_err(|errno| failed(&errno.into()))?;
+    let mut packing = Packing { pack, archive: Writer::new(output), seen: HashMap::new() };
+    let whole = packing.whole(&root).and_then(|()| packing.archive.finish().map(drop));
+    whole.map_err(|error| failed(&error))
+}
 
 struct Packing<'a> {
-    writer: Writer<&'a mut dyn Write>,
-    /// Files with several names, and the first of them.
-    linked: HashMap<(u64, u64), Vec<u8>>,
-    stopped: &'a AtomicBool,
+    pack: &'a Pack,
+    archive: Writer<&'a mut dyn Write>,
+    /// Files with several names, by device and inode, and the first of them.
+    seen: HashMap<(u64, u64), Vec<u8>>,
 }
 
 impl Packing<'_> {
-    /// Writes what is in a folder; `path` is its path with a slash at the end, or empty.
-    fn below(&mut self, folder: &OwnedFd, path: &[u8]) -> io::Result<()> {
-        for name in names(folder)? {
-            if self.stopped.load(Ordering::Relaxed) {
-                return Err(io::Error::other("it was given up"));
+    fn whole(&mut self, root: &OwnedFd) -> io::Result<()> {
+        if self.pack.root {
+            let stat = rustix::fs::fstat(root)?;
+            let mut entry = self.entry(Is::Folder, b"./", &stat);
+            entry.attributes = attributes(root)?;
+            self.archive.entry(&entry)?;
+        }
+        if is_opaque(root) {
+            self.archive.entry(&self.whiteout(b".wh..wh..opq".to_vec()))?;
+        }
+        self.folder(root, b"")
+    }
+
+    /// Writes what is in a folder whose path is `path`, which ends with a slash unless it is the root.
+    fn folder(&mut self, folder: &OwnedFd, path: &[u8]) -> io::Result<()> {
+        let mut names = Vec::new();
+        for entry in Dir::read_from(folder)? {
+            let name = entry?.file_name().to_owned();
+            if !matches!(name.as_bytes(), b"." | b"..") {
+                names.push(name);
             }
-            let whole = [path, name.as_bytes()].concat();
-            let name = CString::new(name.into_vec())?;
-            self.one(folder, &name, &whole).map_err(|error| {
-                let shown = String::from_utf8_lossy(&whole).into_owned();
-                io::Error::new(error.kind(), format!("`{shown}`: {}", because(&error)))
+        }
+        names.sort();
+        for name in names {
+            let path = [path, name.as_bytes()].concat();
+            if self.pack.without.contains(&path) {
+                continue;
+            }
+            self.one(folder, &name, &path).map_err(|error| {
+                io::Error::new(
+                    error.kind(),
+                    format!("`{}`: {}", String::from_utf8_lossy(&path), because(&error)),
+                )
             })?;
         }
         Ok(())
     }
 
-    fn one(&mut self, folder: &OwnedFd, name: &CStr, path: &[u8]) -> io::Result<()> {
-        let status = rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
-        let kind = match FileType::from_raw_mode(status.st_mode) {
-            FileType::Directory => {
-                let inner = rustix::fs::openat(folder, name, FOLDER, Mode::empty())?;
-                let path = [path, b"/"].concat();
-                self.folder(&inner, &path)?;
-                return self.below(&inner, &path);
+    fn one(&mut self, folder: &OwnedFd, name: &std::ffi::CStr, path: &[u8]) -> io::Result<()> {
+        let stat = rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
+        let kind = FileType::from_raw_mode(stat.st_mode);
+        if kind == FileType::CharacterDevice && stat.st_rdev == 0 {
+            let (parent, own) = path.split_at(path.len() - name.to_bytes().len());
+            return self.archive.entry(&self.whiteout([parent, b".wh.", own].concat()));
+        }
+        if name.to_bytes().starts_with(b".wh.") {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "a layer cannot have a name that begins with `.wh.`",
+            ));
+        }
+        if kind == FileType::Directory {
+            let inner = open(folder, name, OFlags::RDONLY | OFlags::DIRECTORY)?;
+            let path = [path, b"/"].concat();
+            let mut entry = self.entry(Is::Folder, &path, &stat);
+            entry.attributes = attributes(&inner)?;
+            self.archive.entry(&entry)?;
+            if is_opaque(&inner) {
+                self.archive.entry(&self.whiteout([&path[..], b".wh..wh..opq"].concat()))?;
             }
-            FileType::CharacterDevice if status.st_rdev == 0 => return self.whiteout(path),
-            // Nobody listens any more.
-            FileType::Socket => return Ok(()),
-            FileType::Symlink => Kind::Symlink,
-            FileType::CharacterDevice => Kind::Character,
-            FileType::BlockDevice => Kind::Block,
-            FileType::Fifo => Kind::Fifo,
-            _ => Kind::File,
-        };
-        let mut entry = entry(kind, path, &status);
-        if status.st_nlink > 1 {
-            let first = self.linked.entry((status.st_dev, status.st_ino)).or_insert_with(|| path.to_vec());
+            return self.folder(&inner, &path);
+        }
+        if stat.st_nlink > 1 {
+            let first = self.seen.entry((stat.st_dev, stat.st_ino)).or_insert_with(|| path.to_vec());
             if first.as_slice() != path {
-                entry.kind = Kind::HardLink;
-                entry.link.clone_from(first);
-                return self.writer.entry(&entry);
+                let link = first.clone();
+                let entry = Entry { link, ..self.entry(Is::HardLink, path, &stat) };
+                return self.archive.entry(&entry);
             }
         }
         match kind {
-            Kind::File => {
-                let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-                let file = File::from(rustix::fs::openat(folder, name, flags, Mode::empty())?);
+            FileType::RegularFile => {
+                let file = open(folder, name, OFlags::RDONLY)?;
+                let mut entry = self.entry(Is::File, path, &stat);
+                entry.size = u64::try_from(stat.st_size).unwrap_or_default();
                 entry.attributes = attributes(&file)?;
-                self.writer.file(&entry, &mut io::BufReader::with_capacity(1 << 17, file))
+                self.archive.file(&entry, &mut File::from(file))
             }
-            Kind::Symlink => {
-                entry.link = rustix::fs::readlinkat(folder, name, Vec::new())?.into_bytes();
-                self.writer.entry(&entry)
+            FileType::Symlink => {
+                let link = rustix::fs::readlinkat(folder, name, Vec::new())?.into_bytes();
+                let entry = Entry { link, ..self.entry(Is::Symlink, path, &stat) };
+                self.archive.entry(&entry)
             }
-            _ => self.writer.entry(&entry),
+            FileType::Fifo => self.archive.entry(&self.entry(Is::Fifo, path, &stat)),
+            FileType::CharacterDevice | FileType::BlockDevice => {
+                let is = if kind == FileType::BlockDevice { Is::Block } else { Is::Character };
+                let mut entry = self.entry(is, path, &stat);
+                entry.device = (rustix::fs::major(stat.st_rdev), rustix::fs::minor(stat.st_rdev));
+                self.archive.entry(&entry)
+            }
+            // A socket is of use only to who has bound it.
+            _ => Ok(()),
         }
     }
 
-    /// The entry of a folder, and that which hides what is below it.
-    fn folder(&mut self, folder: &OwnedFd, path: &[u8]) -> io::Result<()> {
-        let mut entry = entry(Kind::Folder, path, &rustix::fs::fstat(folder)?);
-        entry.attributes = attributes(folder)?;
-        self.writer.entry(&entry)?;
-        if is_opaque(folder) { self.writer.entry(&mark([path, b".wh..wh..opq"].concat())) } else { Ok(()) }
+    fn entry(&self, kind: Is, path: &[u8], stat: &Stat) -> Entry {
+        let (uid, gid) = if self.pack.all_of_root { (0, 0) } else { (stat.st_uid, stat.st_gid) };
+        let time = Time {
+            seconds: stat.st_mtime,
+            nanoseconds: u32::try_from(stat.st_mtime_nsec).unwrap_or_default(),
+        };
+        let mode = if kind == Is::Symlink { 0o777 } else { stat.st_mode & 0o7777 };
+        Entry { mode, uid, gid, mtime: self.clamped(time), ..Entry::new(kind, path) }
     }
 
-    fn whiteout(&mut self, path: &[u8]) -> io::Result<()> {
-        let at = path.iter().rposition(|byte| *byte == b'/').map_or(0, |at| at + 1);
-        self.writer.entry(&mark([&path[..at], b".wh.", &path[at..]].concat()))
+    fn whiteout(&self, path: Vec<u8>) -> Entry {
+        Entry { mode: 0o644, mtime: self.clamped(Time::default()), ..Entry::new(Is::File, path) }
     }
-}
 
-/// The names in a folder, in order.
-fn names(folder: &OwnedFd) -> io::Result<Vec<OsString>> {
-    let mut names = Vec::new();
-    for entry in Dir::read_from(folder)? {
-        let entry = entry?;
-        let name = entry.file_name().to_bytes();
-        if name != b"." && name != b".." {
-            names.push(OsString::from_vec(name.to_vec()));
-        }
-    }
-    names.sort();
-    Ok(names)
-}
-
-/// A file that stands for something that is not there.
-fn mark(path: Vec<u8>) -> Entry {
-    Entry::new(Kind::File, path)
-}
-
-fn entry(kind: Kind, path: &[u8], status: &Stat) -> Entry {
-    let size = if kind == Kind::File { u64::try_from(status.st_size).unwrap_or_default() } else { 0 };
-    let device = matches!(kind, Kind::Character | Kind::Block);
-    let device =
-        if device { (rustix::fs::major(status.st_rdev), rustix::fs::minor(status.st_rdev)) } else { (0, 0) };
-    #[allow(clippy::cast_possible_truncation)] // Nanoseconds are below a billion.
-    let nanoseconds = status.st_mtime_nsec as u32;
-    Entry {
-        mode: status.st_mode & 0o7777,
-        uid: status.st_uid,
-        gid: status.st_gid,
-        mtime: Time { seconds: status.st_mtime, nanoseconds },
-        device,
-        size,
-        ..Entry::new(kind, path)
+    fn clamped(&self, time: Time) -> Time {
+        let latest = self.pack.latest.map(|seconds| Time { seconds, nanoseconds: 0 });
+        latest.map_or(time, |latest| time.min(latest))
     }
 }
 
-/// The extended attributes that are the image's: a user's own, and capabilities; not those of the overlay.
-fn attributes(file: &impl std::os::fd::AsFd) -> io::Result<Vec<(Vec<u8>, Vec<u8>)>> {
-    use rustix::io::Errno;
-    let mut list = vec![0; 1 << 12];
-    let size = loop {
-        match rustix::fs::flistxattr(file, &mut list[..]) {
-            Ok(size) => break size,
-            Err(Errno::NOTSUP) => return Ok(Vec::new()),
-            // The kernel gives no longer lists than 64 KiB (xattr(7)).
-            Err(Errno::RANGE) if list.len() < 1 << 16 => list.resize(1 << 16, 0),
-            Err(errno) => return Err(errno.into()),
-        }
-    };
-    let mut attributes = Vec::new();
-    for name in list[..size].split(|byte| *byte == 0) {
-        let own = name.starts_with(b"user.") && !name.starts_with(b"user.overlay.");
-        if own || name == b"security.capability" {
-            let mut value = vec![0; 1 << 16];
-            let size = rustix::fs::fgetxattr(file, CString::new(name)?, &mut value[..])?;
-            value.truncate(size);
-            attributes.push((name.to_vec(), value));
-        }
-    }
-    attributes.sort();
-    Ok(attributes)
+fn open(folder: &OwnedFd, name: &std::ffi::CStr, flags: OFlags) -> io::Result<OwnedFd> {
+    let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(openat2(folder, name, flags, Mode::empty(), ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS)?)
 }
 
-/// Gives everything in a folder, and the folder, no later time than this: so many seconds since 1970.
-///
-/// # Errors
-///
-/// A time cannot be set.
-pub fn clamp(folder: &Path, latest: i64) -> io::Result<()> {
-    let root = rustix::fs::open(folder, FOLDER, Mode::empty())?;
-    clamp_below(&root, latest)?;
-    clamp_one(CWD, folder.as_os_str().as_bytes(), &rustix::fs::fstat(&root)?, latest)
-}
-
-fn clamp_below(folder: &OwnedFd, latest: i64) -> io::Result<()> {
-    for name in names(folder)? {
-        let status = rustix::fs::statat(folder, &name, AtFlags::SYMLINK_NOFOLLOW)?;
-        if FileType::from_raw_mode(status.st_mode) == FileType::Directory {
-            clamp_below(&rustix::fs::openat(folder, &name, FOLDER, Mode::empty())?, latest)?;
-        }
-        clamp_one(folder, name.as_bytes(), &status, latest)?;
+/// The attributes of an open file that layers have, sorted.
+fn attributes(file: &OwnedFd) -> io::Result<Vec<(Vec<u8>, Vec<u8>)>> {
+    let mut all = Vec::new();
+    for name in attribute_names(file)? {
+        let mut value = vec![0; 1 << 16];
+        let count = rustix::fs::fgetxattr(file, &name, &mut value[..])?;
+        value.truncate(count);
+        all.push((name.into_bytes(), value));
     }
-    Ok(())
-}
-
-fn clamp_one(folder: impl std::os::fd::AsFd, name: &[u8], status: &Stat, latest: i64) -> io::Result<()> {
-    if status.st_mtime < latest || status.st_mtime == latest && status.st_mtime_nsec == 0 {
-        return Ok(());
-    }
-    let time = rustix::fs::Timespec { tv_sec: latest, tv_nsec: 0 };
-    let times = rustix::fs::Timestamps { last_access: time, last_modification: time };
-    Ok(rustix::fs::utimensat(folder, CString::new(name)?, &times, AtFlags::SYMLINK_NOFOLLOW)?)
+    Ok(all)
 }
 
 #[cfg(test)]

@@ -31,6 +31,8 @@ pub(super) struct Copy {
     pub(super) target: String,
     /// The owner of all; their own where absent.
     pub(super) owner: Option<(u32, u32)>,
+    /// Whether archives' files get that owner too.
+    pub(super) owned: bool,
     /// The bits of all; their own where absent.
     pub(super) mode: Option<u32>,
     /// Whether the folders of sources are made in the target too.
@@ -203,9 +205,17 @@ fn put(
     found: &Found,
     stopped: &AtomicBool,
 ) -> io::Result<()> {
-    if copy.unpack && !found.is_folder() && found.entries.len() == 1 {
+    if copy.unpack && !found.is_folder() {
         let file = File::from(found.open(tree, &found.entries[0])?);
-        if super::archive::unpack(&file, &copy.target, copy.owner, stopped)? {
+        let folder = copy.step.join("unpacked");
+        std::fs::create_dir(&folder)?;
+        let is_archive = super::archive::unpack(file, &folder, stopped)
+            .map_err(|error| super::found::named(error, &found.path))?;
+        if is_archive {
+            place.unpacked(&folder, copy.owner.filter(|_| copy.owned), &copy.target)?;
+        }
+        std::fs::remove_dir_all(&folder)?;
+        if is_archive {
             return Ok(());
         }
     }

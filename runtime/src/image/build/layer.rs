@@ -1,23 +1,22 @@
-//! Makes a layer of what a step has changed: an archive in the store, and a folder for the steps that follow.
+//! Makes a layer of what a step has changed: an archive in the store.
 
 use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt as _;
-use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
+use std::path::Path;
 use std::time::SystemTime;
 
 use flate2::write::GzEncoder;
-use serde::{Deserialize, Serialize};
 
 use super::cache::Layer;
 use crate::bundle::because;
 use crate::error::{Error, Kind, Result};
 use crate::image::manifest::media;
-use crate::image::{Descriptor, Hasher, Store, pack};
+use crate::image::pack::{Pack, pack};
+use crate::image::{Descriptor, Hasher, Store};
 
 /// How layers are compressed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Compression {
     /// By gzip, which every registry and engine takes.
     #[default]
@@ -36,37 +35,11 @@ impl Compression {
     }
 }
 
-/// The level of gzip: on a Debian layer of 120 MB, a third of the time of 6 for a tenth more bytes.
+/// The level of gzip: low, for a build waits for it, and who pushes an image often compresses it anew.
 const LEVEL: u32 = 3;
 
-/// A layer to make.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Pack {
-    /// The store's folder.
-    pub(super) store: PathBuf,
-    /// What a step has changed, as an overlay keeps it.
-    pub(super) upper: PathBuf,
-    /// The highest layer below, whose root the image has had so far.
-    pub(super) below: Option<PathBuf>,
-    /// The latest time that files may have, and the time that the layer was made.
-    pub(super) epoch: Option<i64>,
-    /// How it is compressed.
-    pub(super) compression: Compression,
-}
-
-impl Pack {
-    /// Whether a step has changed the image's root itself: its bits or its owner.
-    fn root_changed(&self) -> io::Result<bool> {
-        let root = |path: &PathBuf| {
-            fs::symlink_metadata(path).map(|status| (status.mode() & 0o7777, status.uid(), status.gid()))
-        };
-        let before = self.below.as_ref().map_or(Ok((0o755, 0, 0)), root)?;
-        Ok(root(&self.upper)? != before)
-    }
-}
-
 /// What a step has made.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Packed {
     /// The layer; nothing where no file was changed.
     pub(super) layer: Option<Layer>,
@@ -74,57 +47,67 @@ pub(super) struct Packed {
     pub(super) created: u64,
 }
 
-/// Carries it out.
-pub(super) fn carry_out(order: &Pack, stopped: &AtomicBool) -> Result<Packed> {
+/// Makes a layer of the upper folder of a step, which was laid over a layer `below` where there was one.
+///
+/// `epoch` is the latest time that files may have, and then the time that the layer was made.
+pub(super) fn make(
+    store: &Store,
+    upper: &Path,
+    below: Option<&Path>,
+    epoch: Option<i64>,
+    compression: Compression,
+) -> Result<Packed> {
     let now = SystemTime::UNIX_EPOCH.elapsed().map_or(0, |elapsed| elapsed.as_secs());
-    let created = order.epoch.map_or(now, |epoch| u64::try_from(epoch).unwrap_or_default());
+    let created = epoch.map_or(now, |epoch| u64::try_from(epoch).unwrap_or_default());
     let failed = |error: io::Error| {
-        Error::new(
-            Kind::Machine,
-            format!("cannot make a layer of `{}`: {}", order.upper.display(), because(&error)),
-        )
+        Error::new(Kind::Machine, format!("cannot read `{}`: {}", upper.display(), because(&error)))
     };
-    let empty = fs::read_dir(&order.upper).map_err(failed)?.next().is_none();
-    if empty && !order.root_changed().map_err(failed)? {
+    let root = root_changed(upper, below).map_err(failed)?;
+    if !root && fs::read_dir(upper).map_err(failed)?.next().is_none() {
         return Ok(Packed { layer: None, created });
     }
-    if let Some(epoch) = order.epoch {
-        pack::clamp(&order.upper, epoch).map_err(failed)?;
-    }
-    let store = Store::open(&order.store)?;
-    let full = |error: io::Error| store.full("write to", &error);
+    let pack = Pack { latest: epoch, root, ..Pack::default() };
     let mut writer = store.begin()?;
     let mut hasher = Hasher::default();
-    let media_type = match order.compression {
+    let full = |error: io::Error| store.full("write to", &error);
+    let output = io::BufWriter::with_capacity(1 << 18, &mut writer);
+    let media_type = match compression {
         Compression::Gzip => {
-            let encoder = GzEncoder::new(
-                io::BufWriter::with_capacity(1 << 18, &mut writer),
-                flate2::Compression::new(LEVEL),
-            );
-            let encoder = archive(order, encoder, &mut hasher, stopped).map_err(full)?;
+            let encoder = GzEncoder::new(output, flate2::Compression::new(LEVEL));
+            let encoder = archive(upper, &pack, encoder, &mut hasher)?;
             encoder.finish().and_then(|mut output| output.flush()).map_err(full)?;
             media::LAYER_GZIP
         }
         Compression::None => {
-            let output = io::BufWriter::with_capacity(1 << 18, &mut writer);
-            archive(order, output, &mut hasher, stopped)
-                .and_then(|mut output| output.flush())
-                .map_err(full)?;
+            archive(upper, &pack, output, &mut hasher)?.flush().map_err(full)?;
             media::LAYER
         }
     };
     let size = writer.written();
-    let diff_id = hasher.finish();
-    let digest = writer.finish(None)?;
-    let blob = Descriptor::new(media_type, digest, size);
-    Ok(Packed { layer: Some(Layer { diff_id, blob }), created })
+    let blob = Descriptor::new(media_type, writer.finish(None)?, size);
+    Ok(Packed { layer: Some(Layer { diff_id: hasher.finish(), blob }), created })
+}
+
+/// Whether a step has changed the image's root itself: its bits or its owner.
+fn root_changed(upper: &Path, below: Option<&Path>) -> io::Result<bool> {
+    let root = |path: &Path| {
+        fs::symlink_metadata(path).map(|status| (status.mode() & 0o7777, status.uid(), status.gid()))
+    };
+    let after = root(upper)?;
+    let before = match below {
+        Some(below) => root(below)?,
+        None => (0o755, after.1, after.2),
+    };
+    Ok(after != before)
 }
 
 /// Writes the archive to some output, and its digest to another.
-fn archive<W: Write>(order: &Pack, output: W, hasher: &mut Hasher, stopped: &AtomicBool) -> io::Result<W> {
+fn archive<W: Write>(upper: &Path, order: &Pack, output: W, hasher: &mut Hasher) -> Result<W> {
     let mut both = io::BufWriter::with_capacity(1 << 16, Hashed { output, hasher });
-    pack::upper(&order.upper, order.root_changed()?, &mut both, stopped)?;
-    Ok(both.into_inner().map_err(io::IntoInnerError::into_error)?.output)
+    pack(upper, order, &mut both)?;
+    both.into_inner().map(|hashed| hashed.output).map_err(|error| {
+        Error::new(Kind::Machine, format!("cannot write a layer: {}", because(error.error())))
+    })
 }
 
 /// An output whose bytes are hashed on their way.

@@ -21,6 +21,7 @@ use rustix::io::Errno;
 
 use super::found::{Entry, Found, c_path, identity, named};
 use super::mounted::path_of;
+use crate::image::dockerfile::ignore::Ignore;
 use crate::root::open_inside;
 
 /// Extended attributes: names and values.
@@ -71,6 +72,28 @@ impl<'a> Place<'a> {
         let Some(entry) = found.entries.first() else { return Ok(()) };
         let target = self.file_target(target, found.name().as_ref())?;
         self.entry(tree, found, entry, &target)
+    }
+
+    /// Copies what an archive was unpacked to: with the archive's owners and all that it says of folders.
+    pub(super) fn unpacked(
+        &mut self,
+        folder: &Path,
+        owner: Option<(u32, u32)>,
+        target: &str,
+    ) -> io::Result<()> {
+        let tree = super::mounted::tree(&[folder.to_owned()], None)
+            .map_err(|error| io::Error::other(error.message))?;
+        let before = self.dress;
+        self.dress = Dress { owner, attributes: true, ..before };
+        let mut put = || -> io::Result<()> {
+            for found in super::found::find(&tree, ".", &Ignore::default())? {
+                self.put(&tree, &found, target)?;
+            }
+            self.finish()
+        };
+        let done = put();
+        self.dress = before;
+        done
     }
 
     /// Writes a file with a content.
@@ -130,7 +153,7 @@ impl<'a> Place<'a> {
         Ok(())
     }
 
-    /// Gives folders what they are to have, inner ones first. Nothing can be put afterwards.
+    /// Gives folders what they are to have, inner ones first.
     pub(super) fn finish(&mut self) -> io::Result<()> {
         for (path, status, attributes) in std::mem::take(&mut self.folders).into_iter().rev() {
             let folder = open_inside(self.root, &c_path(&path)?, OFlags::RDONLY | OFlags::DIRECTORY)?;

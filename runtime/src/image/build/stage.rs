@@ -12,11 +12,9 @@ use std::path::PathBuf;
 
 use super::cache::{Key, Layer};
 use super::files::Copy;
-use super::layer::{Pack, Packed};
 use super::work::Step;
-use super::worker::{self, Answer, Order};
-use super::{BuildError, Builder, Done};
-use crate::error::{Error, Kind as ErrorKind, Result};
+use super::{BuildError, Builder, Done, Failure, Request, layer, worker};
+use crate::error::{Error, Kind as ErrorKind};
 use crate::image::config::History;
 use crate::image::dockerfile::{
     self, Build, Instruction, Kind, Refusal, Span, Stage as Written, Variables, ports,
@@ -61,11 +59,12 @@ type Outcome<T> = std::result::Result<T, Wrong>;
 
 impl Wrong {
     fn at(self, span: &Span) -> BuildError {
-        match self {
-            Self::Refused(refusal) => BuildError::Refused(vec![refusal]),
-            Self::Failed(error) => BuildError::Failed { span: Some(span.clone()), error, output: Vec::new() },
-            Self::Command(error, output) => BuildError::Failed { span: Some(span.clone()), error, output },
-        }
+        let (error, output) = match self {
+            Self::Refused(refusal) => return BuildError::Refused(vec![refusal]),
+            Self::Failed(error) => (error, Vec::new()),
+            Self::Command(error, output) => (error, output),
+        };
+        BuildError::Failed(Box::new(Failure { span: Some(span.clone()), error, output }))
     }
 }
 
@@ -202,7 +201,9 @@ impl Stage<'_> {
             let step = self.builder.work()?.step(lowers.last())?;
             let below = lowers.last().cloned();
             work(self, &step, lowers)?;
-            let made = self.pack(&step, below)?;
+            let Request { epoch, compression, .. } = *self.builder.request;
+            let upper = step.path().join("upper");
+            let made = layer::make(self.builder.store, &upper, below.as_deref(), epoch, compression)?;
             self.builder.cache.keep(&key, &made)?;
             if let Some(layer) = &made.layer {
                 self.builder.keep(&layer.diff_id, step);
@@ -217,32 +218,12 @@ impl Stage<'_> {
         Ok(())
     }
 
-    /// Makes a layer of what a step has changed.
-    fn pack(&self, step: &Step, below: Option<PathBuf>) -> Result<Packed> {
-        let pack = Pack {
-            store: self.builder.store.root().to_owned(),
-            upper: step.path().join("upper"),
-            below,
-            epoch: self.builder.request.epoch,
-            compression: self.builder.request.compression,
-        };
-        match worker::order(&Order::Pack(pack), &self.builder.ended)? {
-            Answer::Packed(packed) => Ok(packed),
-            _ => Err(unexpected()),
-        }
-    }
-
     /// Has files put into a tree.
     fn order_copy(&self, copy: Copy) -> Outcome<()> {
-        match worker::order(&Order::Copy(copy), &self.builder.ended)? {
-            Answer::Copied { owners_lost } => {
-                if owners_lost {
-                    self.builder.say_owners_lost();
-                }
-                Ok(())
-            }
-            _ => Err(unexpected().into()),
+        if worker::copy(&copy, &self.builder.ended)?.owners_lost {
+            self.builder.say_owners_lost();
         }
+        Ok(())
     }
 
     fn tell(&self, text: &str, cached: bool) {
@@ -270,10 +251,6 @@ impl Stage<'_> {
             ..History::default()
         });
     }
-}
-
-fn unexpected() -> Error {
-    Error::new(ErrorKind::State, "the process that changes files answers something else")
 }
 
 /// The build was given up.

@@ -164,8 +164,8 @@ fn the_same_context_gives_the_same_digest_at_any_time_and_place() {
 fn stages_take_from_each_other() {
     let Some(case) = Case::new() else { return };
     let text = format!(
-        "{BASE}\nFROM 0 AS one\nRUN echo one > /out && chown 7:8 /out\nFROM 0 AS two\nRUN echo two > /out\nFROM 0 AS unused\nRUN false\n\
-         FROM 0\nCOPY --from=one /out /one\nCOPY --from=two --chown=5 /out /dir/two\nRUN --mount=type=bind,from=one,source=/out,target=/mnt/out cat /mnt/out /one /dir/two > all; stat -c %u:%g one dir/two dir\n"
+        "{BASE}\nFROM base AS one\nRUN echo one > /out && chown 7:8 /out\nFROM base AS two\nRUN echo two > /out\nFROM base AS unused\nRUN false\n\
+         FROM base\nCOPY --from=one /out /one\nCOPY --from=two --chown=5 /out /dir/two\nRUN --mount=type=bind,from=one,source=/out,target=/mnt/out cat /mnt/out /one /dir/two > all; stat -c %u:%g one dir/two dir\n"
     );
     let built = case.build(&text);
     assert_eq!(case.seen(&built, "all").as_deref(), Some("one\none\ntwo\n"));
@@ -216,7 +216,9 @@ fn a_command_that_fails_is_told_at_its_place_with_its_last_lines() {
     let Some(case) = Case::new() else { return };
     let text = format!("{BASE}RUN echo before; echo oh no >&2; exit 3\n");
     let error = case.try_build(&text, |_| {}).err();
-    let Some(BuildError::Failed { span: Some(span), error, output }) = error else { panic!("{error:?}") };
+    let Some(BuildError::Failed(failure)) = error else { panic!("{error:?}") };
+    let Failure { span, error, output } = *failure;
+    let span = span.expect("a place");
     assert_eq!(error.message, "the command has failed with exit code 3");
     assert!(text[span].starts_with("RUN echo before"));
     assert_eq!(output, [b"before".to_vec(), b"oh no".to_vec()]);
@@ -275,7 +277,7 @@ fn what_a_killed_build_has_left_is_removed_by_the_next() {
 fn settings_go_from_stage_to_stage() {
     let Some(case) = Case::new() else { return };
     let text = format!(
-        "{BASE}ENV A=1 B=\"two words\"\nLABEL l=$A\nUSER 5:6\nWORKDIR /w\nEXPOSE 80 90-91/udp\nVOLUME /data\nSTOPSIGNAL SIGUSR1\nCMD [\"old\"]\nONBUILD RUN echo triggered; id -u; pwd\nARG X=arg\nRUN echo $A $B $X; id -u\nFROM 0\nENTRYPOINT [\"/bin/sh\"]\n"
+        "{BASE}ENV A=1 B=\"two words\"\nLABEL l=$A\nUSER 5:6\nWORKDIR /w\nEXPOSE 80 90-91/udp\nVOLUME /data\nSTOPSIGNAL SIGUSR1\nCMD [\"old\"]\nONBUILD RUN echo triggered; id -u; pwd\nARG X=arg\nRUN echo $A $B $X; id -u\nFROM base\nENTRYPOINT [\"/bin/sh\"]\n"
     );
     let built = case.build(&text);
     assert_eq!(built.output, ["1 two words arg", "5", "triggered", "5", "/w"]);
@@ -312,8 +314,8 @@ fn what_is_not_there_is_told() {
     let Some(case) = Case::new() else { return };
     let failed = |text: &str| {
         let error = case.try_build(text, |_| {}).err();
-        let Some(BuildError::Failed { error, .. }) = error else { panic!("{error:?}") };
-        error.message
+        let Some(BuildError::Failed(failure)) = error else { panic!("{error:?}") };
+        failure.error.message
     };
     assert_eq!(failed("FROM nowhere\n"), "the image `nowhere:latest` is not in the store");
     assert_eq!(failed("FROM scratch\nCOPY none /\n"), "`none` is not there");

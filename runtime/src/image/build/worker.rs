@@ -5,7 +5,6 @@
 
 use std::io::{Read as _, Write as _};
 use std::os::unix::process::CommandExt as _;
-use std::path::Path;
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -13,7 +12,6 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::files::{self, Copy};
-use super::layer::{self, Pack, Packed};
 use crate::error::{Error, Kind, Result};
 use crate::id_map::IdMaps;
 use crate::namespaces::Namespace;
@@ -23,56 +21,39 @@ use crate::syscall::linux::Linux;
 /// What this program is called with to become such a process.
 pub const COMMAND: &str = "build-files";
 
-/// Something to do with an image's files.
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) enum Order {
-    /// Put files into a tree.
-    Copy(Copy),
-    /// Make a layer of what a step has changed.
-    Pack(Pack),
+/// How putting files into a tree went.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(super) struct Copied {
+    /// Whether an owner could not be given, since this user has only one id.
+    pub(super) owners_lost: bool,
 }
 
-/// How it went.
+/// What the other process answers.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) enum Answer {
-    /// Files were put; whether some owner could not be given.
-    Copied {
-        /// This user has only one id, and an owner was another.
-        owners_lost: bool,
-    },
-    /// The layer.
-    Packed(Packed),
-    /// It did not work.
-    Failed {
-        /// What is wrong.
-        message: String,
-        /// What to do.
-        help: Option<String>,
-    },
+enum Answer {
+    Copied(Copied),
+    Failed { message: String, help: Option<String> },
 }
 
-/// Does something, and waits until it is done or `stopped` has become true.
-pub(super) fn order(order: &Order, stopped: &AtomicBool) -> Result<Answer> {
+/// Puts files into a tree, and waits until they are there or `stopped` has become true.
+pub(super) fn copy(copy: &Copy, stopped: &AtomicBool) -> Result<Copied> {
     if rustix::process::geteuid().is_root() {
         // Apart, for what it mounts on an older kernel is its own.
-        let done = std::thread::scope(|scope| scope.spawn(|| carry_out(order, stopped)).join());
+        let done = std::thread::scope(|scope| scope.spawn(|| carry_out(copy, stopped)).join());
         return done.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     }
-    match other_process(order, stopped)? {
+    match other_process(copy, stopped)? {
         Answer::Failed { message, help } => Err(Error { help, ..Error::new(Kind::Machine, message) }),
-        answer => Ok(answer),
+        Answer::Copied(copied) => Ok(copied),
     }
 }
 
-fn carry_out(order: &Order, stopped: &AtomicBool) -> Result<Answer> {
-    Ok(match order {
-        Order::Copy(copy) => Answer::Copied { owners_lost: files::carry_out(copy, stopped)? },
-        Order::Pack(pack) => Answer::Packed(layer::carry_out(pack, stopped)?),
-    })
+fn carry_out(copy: &Copy, stopped: &AtomicBool) -> Result<Copied> {
+    Ok(Copied { owners_lost: files::carry_out(copy, stopped)? })
 }
 
 /// Has this program do it in a user namespace.
-fn other_process(order: &Order, stopped: &AtomicBool) -> Result<Answer> {
+fn other_process(order: &Copy, stopped: &AtomicBool) -> Result<Answer> {
     let gone =
         |error: std::io::Error| Error::machine("talk to the process that changes files", errno(&error));
     let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
@@ -172,19 +153,13 @@ fn serve(denied: bool) -> Result<Answer> {
     input.read_exact(&mut size).map_err(gone)?;
     let mut text = Vec::new();
     input.take(u64::from_le_bytes(size)).read_to_end(&mut text).map_err(gone)?;
-    let order: Order = serde_json::from_slice(&text)
+    let order: Copy = serde_json::from_slice(&text)
         .map_err(|error| Error::new(Kind::State, format!("the builder's order is not one: {error}")))?;
-    // The ids were mapped before the order came; from here on this is the namespace's root.
-    become_root()?;
-    carry_out(&order, &AtomicBool::new(false))
-}
-
-/// Takes id 0 of the namespace, which the user's own is there.
-fn become_root() -> Result<()> {
-    if rustix::process::geteuid().is_root() && Path::new("/proc/self/uid_map").exists() {
-        return Ok(());
+    // The ids were mapped before the order came: here this user is root.
+    if !rustix::process::geteuid().is_root() {
+        return Err(Error::new(Kind::Machine, "the ids of the user namespace were not mapped"));
     }
-    Err(Error::new(Kind::Machine, "the ids of the user namespace were not mapped"))
+    carry_out(&order, &AtomicBool::new(false)).map(Answer::Copied)
 }
 
 fn errno(error: &std::io::Error) -> rustix::io::Errno {

@@ -1,90 +1,90 @@
-use std::os::unix::fs::PermissionsExt as _;
+use std::fs;
+use std::os::unix::fs::{MetadataExt as _, symlink};
+use std::sync::atomic::AtomicBool;
 
-use insta::assert_snapshot;
+use rustix::fs::{CWD, XattrFlags};
 
 use super::*;
+use crate::root::archive::fill;
+use crate::root::archive::tree::{Owners, Tree};
+use crate::root::layers::OPAQUE;
 use crate::tar::Reader;
 
-/// The entries of an archive, a line each.
-fn listed(bytes: &[u8]) -> String {
-    let mut reader = Reader::new(bytes);
-    let mut said = String::new();
-    while let Some(entry) = reader.next().expect("an entry") {
-        let path = String::from_utf8_lossy(&entry.path).into_owned();
-        let link = String::from_utf8_lossy(&entry.link).into_owned();
-        said += &format!("{:?} {:04o} {path} {link}", entry.kind, entry.mode).trim_end().to_owned();
-        said += "\n";
-    }
-    said
+/// A folder with one of everything that an overlay leaves.
+fn upper() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| dir.path().join(name);
+    fs::create_dir(at("b")).expect("a folder");
+    fs::create_dir(at("opaque")).expect("a folder");
+    fs::write(at("b/file"), "text").expect("a file");
+    fs::hard_link(at("b/file"), at("linked")).expect("a link");
+    symlink("t".repeat(120), at("a-link")).expect("a link");
+    fs::write(at("opaque/inner"), vec![0; 100_000]).expect("a file");
+    rustix::fs::setxattr(at("opaque"), OPAQUE[1], b"y", XattrFlags::empty()).expect("an attribute");
+    rustix::fs::setxattr(at("b/file"), c"user.note", b"two\nlines", XattrFlags::empty())
+        .expect("an attribute");
+    rustix::fs::mknodat(CWD, at("gone"), FileType::CharacterDevice, Mode::empty(), 0).expect("a whiteout");
+    rustix::fs::mknodat(CWD, at("pipe"), FileType::Fifo, Mode::RUSR, 0).expect("a pipe");
+    dir
 }
 
-fn packed(folder: &Path) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    upper(folder, false, &mut bytes, &AtomicBool::new(false)).expect("packed");
-    bytes
+fn packed(folder: &Path, pack: &Pack) -> Vec<u8> {
+    let mut archive = Vec::new();
+    write(folder, pack, &mut archive).expect("packed");
+    archive
 }
 
 #[test]
 fn an_upper_folder_becomes_a_layer() {
-    let folder = tempfile::tempdir().unwrap();
-    let at = |name: &str| folder.path().join(name);
-    std::fs::create_dir_all(at("etc/empty")).unwrap();
-    std::fs::write(at("etc/b"), "b").unwrap();
-    std::fs::set_permissions(at("etc/b"), std::fs::Permissions::from_mode(0o4750)).unwrap();
-    std::fs::hard_link(at("etc/b"), at("etc/c")).unwrap();
-    std::os::unix::fs::symlink("/etc/b", at("a")).unwrap();
-    for name in [at("etc"), at("etc/empty")] {
-        std::fs::set_permissions(name, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let dir = upper();
+    let archive = packed(dir.path(), &Pack { latest: Some(1000), root: true, ..Pack::default() });
+    assert_eq!(archive, packed(dir.path(), &Pack { latest: Some(1000), root: true, ..Pack::default() }));
+    let mut reader = Reader::new(&archive[..]);
+    let mut lines = String::new();
+    while let Some(entry) = reader.next().expect("an entry") {
+        let path = String::from_utf8_lossy(&entry.path);
+        let link = entry.link.iter().take(10).copied().map(char::from).collect::<String>();
+        assert!(entry.mtime.seconds <= 1000);
+        lines += &format!("{:?} {path} {link} {} {}\n", entry.kind, entry.size, entry.attributes.len());
     }
-    let _listener = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
-    assert_snapshot!(listed(&packed(folder.path())), @r"
-    Symlink 0777 a /etc/b
-    Folder 0755 etc/
-    File 4750 etc/b
-    HardLink 4750 etc/c etc/b
-    Folder 0755 etc/empty/
+    insta::assert_snapshot!(lines, @r"
+    Folder ./  0 0
+    Symlink a-link tttttttttt 0 0
+    Folder b/  0 0
+    File b/file  4 1
+    File .wh.gone  0 0
+    HardLink linked b/file 0 0
+    Folder opaque/  0 0
+    File opaque/.wh..wh..opq  0 0
+    File opaque/inner  100000 0
+    Fifo pipe  0 0
     ");
 }
 
 #[test]
-fn what_an_overlay_hides_has_marks() {
-    if !rustix::process::geteuid().is_root() {
-        eprintln!("skipped: only root makes the marks of an overlay");
-        return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let at = |name: &str| folder.path().join(name);
-    std::fs::create_dir(at("d")).unwrap();
-    std::fs::set_permissions(at("d"), std::fs::Permissions::from_mode(0o700)).unwrap();
-    rustix::fs::setxattr(at("d"), c"trusted.overlay.opaque", b"y", rustix::fs::XattrFlags::empty()).unwrap();
-    for name in ["gone", "d/!first"] {
-        rustix::fs::mknodat(CWD, at(name), FileType::CharacterDevice, Mode::empty(), 0).unwrap();
-    }
-    assert_snapshot!(listed(&packed(folder.path())), @r"
-    Folder 0700 d/
-    File 0000 d/.wh..wh..opq
-    File 0000 d/.wh.!first
-    File 0000 .wh.gone
-    ");
+fn what_was_packed_is_unpacked_the_same() {
+    let dir = upper();
+    let archive = packed(dir.path(), &Pack { root: true, ..Pack::default() });
+    let other = tempfile::tempdir().expect("a folder");
+    let owners = if rustix::process::geteuid().is_root() { Owners::Kept } else { Owners::Mine };
+    let mut tree = Tree::layer(other.path(), owners).expect("a tree");
+    fill(&mut tree, &archive[..], 99, &AtomicBool::new(false)).expect("filled");
+    tree.finish().expect("finished");
+    assert_eq!(packed(other.path(), &Pack { root: true, ..Pack::default() }), archive);
+    let data = fs::symlink_metadata(other.path().join("gone")).expect("a whiteout");
+    assert_eq!(data.rdev(), 0);
 }
 
 #[test]
-fn clamped_the_same_files_give_the_same_bytes() {
-    let make = || {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::create_dir(folder.path().join("d")).unwrap();
-        std::fs::write(folder.path().join("d/new"), "x").unwrap();
-        std::fs::write(folder.path().join("old"), "y").unwrap();
-        let old = std::time::UNIX_EPOCH + std::time::Duration::from_secs(5);
-        File::options().write(true).open(folder.path().join("old")).unwrap().set_modified(old).unwrap();
-        folder
-    };
-    let (one, two) = (make(), make());
-    assert_ne!(packed(one.path()), packed(two.path()), "their times differ");
-    for folder in [&one, &two] {
-        clamp(folder.path(), 1_000_000_000).unwrap();
+fn paths_are_left_out_and_names_of_whiteouts_refused() {
+    let dir = upper();
+    let without = vec![b"opaque".to_vec(), b"b/file".to_vec()];
+    let archive = packed(dir.path(), &Pack { without, ..Pack::default() });
+    let mut reader = Reader::new(&archive[..]);
+    while let Some(entry) = reader.next().expect("an entry") {
+        assert!(!entry.path.starts_with(b"opaque") && entry.path != b"b/file", "{entry:?}");
     }
-    assert_eq!(packed(one.path()), packed(two.path()));
-    let old = std::fs::metadata(one.path().join("old")).unwrap().modified().unwrap();
-    assert_eq!(old.duration_since(std::time::UNIX_EPOCH).unwrap().as_secs(), 5);
+    fs::write(dir.path().join(".wh.x"), "").expect("a file");
+    let error = write(dir.path(), &Pack::default(), &mut Vec::new()).expect_err("refused");
+    assert!(error.message.contains("`.wh.x`: a layer cannot have a name"), "{error}");
 }

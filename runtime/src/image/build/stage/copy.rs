@@ -76,6 +76,7 @@ impl Stage<'_> {
         self.layer(key.finish(), text, |stage, step, lowers| {
             if let Some((chown, word)) = &chown {
                 order.owner = Some(owner(chown, word, &lowers)?);
+                order.owned = true;
             }
             if let Some(taking) = taking {
                 order.from = Files::Layers(stage.builder.folders(&taking.layers)?);
@@ -111,10 +112,9 @@ fn owner(chown: &str, word: &Word, lowers: &[std::path::PathBuf]) -> Outcome<(u3
         return Ok(numbers);
     }
     let layers = Layers::open(lowers).map_err(|errno| Error::machine("open the layers", errno))?;
-    let account = user::lookup(&layers, chown).map_err(|error| Refusal {
-        span: word.span.clone(),
-        message: error.message.replace("the container", "the image"),
-        help: error.help,
+    let account = user::lookup(&layers, chown).map_err(|error| {
+        let refusal = Refusal::new(word.span.clone(), error.message.replace("the container", "the image"));
+        refusal.help(error.help.unwrap_or_default())
     })?;
     Ok((account.uid, account.gid))
 }
