@@ -123,6 +123,10 @@ fn containers() -> Option<ExitCode> {
     if word.as_deref() == Some(jobc_runtime::network::COMMAND.as_ref()) {
         return Some(jobc_runtime::network::hold(words));
     }
+    if word.as_deref() == Some(jobc_runtime::image::unpack::COMMAND.as_ref()) {
+        ALLOCATOR.choose(Choice::System);
+        return Some(jobc_runtime::image::unpack::become_worker(words));
+    }
     let is_run = word.as_deref() == Some("run".as_ref());
     if !is_run && word.as_deref() != Some("oci".as_ref()) {
         return None;
