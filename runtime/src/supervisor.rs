@@ -196,6 +196,8 @@ impl Supervisor {
         let prober = readiness::prober(&share, ids, mailbox.sender());
         let maker = Maker::start(&share, &mailbox.sender());
         let preparation = Some(preparation::start(&share, &mailbox.sender()));
+        let mut gpus = share.plan.roles.iter().filter_map(|role| role.resources.gpu.as_ref());
+        let has_gpus = gpus.any(|gpu| gpu.count > 0);
         Ok(Self {
             share,
             lifecycle,
@@ -211,7 +213,7 @@ impl Supervisor {
             prober,
             logs,
             unsettled: BTreeMap::new(),
-            sampler: Sampler::new(&folder),
+            sampler: Sampler::new(&folder, has_gpus),
             buffer: vec![0; 65536],
             preparation,
             prepared: None,

@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 
 use indexmap::IndexMap;
+use jobc_schema::target::GpuShare;
 use serde::{Deserialize, Serialize};
 
 use super::TaskId;
-use crate::gpu::sharing::GpuShare;
+use crate::gpu::inject::Way;
 use crate::image::Descriptor;
 
 /// What a supervisor is asked to carry out.
@@ -39,11 +40,10 @@ pub struct Submission {
     pub keep: bool,
     /// Run only while a slot is free, as one of several jobs of a matrix.
     pub turn: Option<Turn>,
-    /// How GPUs come into the tasks; by the target's choice unless given.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub gpu_injection: Option<crate::gpu::inject::Way>,
     /// Devices by name, and no others: of every role, or by role, the first ones first.
     pub devices: IndexMap<String, Vec<String>>,
+    /// How GPUs come into the tasks; by the target's choice unless given.
+    pub gpu_injection: Option<Way>,
     /// What serves slices of GPUs; what suits unless said.
     pub gpu_share: Option<GpuShare>,
     /// The client stays: its end is the job's, unless it says otherwise.

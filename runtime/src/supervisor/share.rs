@@ -10,6 +10,7 @@ use jobc_schema::plan::JobPlan;
 use crate::allocate;
 use crate::allocate::Given;
 use crate::error::{Error, Kind, Result};
+use crate::gpu::tasks::TaskGpus;
 use crate::image::store::Hold;
 use crate::job::submission::Submission;
 use crate::job::{Folder, TaskId};
@@ -50,6 +51,11 @@ impl Share {
     /// The network, which nobody changes meanwhile.
     pub(super) fn network(&self) -> MutexGuard<'_, Option<Network>> {
         self.network.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The machine's GPUs that the job has, once it is prepared; nothing where it has none.
+    pub(super) fn gpus(&self) -> Option<&TaskGpus> {
+        self.provided.get()?.gpus.as_deref()
     }
 
     /// Takes the network away.

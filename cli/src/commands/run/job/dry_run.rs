@@ -13,6 +13,8 @@ use jobc_runtime::allocate;
 use jobc_runtime::container::Options;
 use jobc_runtime::container::make::{self, Request};
 use jobc_runtime::error::{Error, Kind, Result};
+use jobc_runtime::gpu::demand::Demands;
+use jobc_runtime::gpu::tasks::TaskGpus;
 use jobc_runtime::gpu::{Inventory, Machine};
 use jobc_runtime::job::{Folder, JobId, Places, TaskId};
 use jobc_runtime::provision;
@@ -138,7 +140,11 @@ fn rehearsed(args: &RunArgs, built: &Built, job: &BuiltJob, folder: &Folder) -> 
     submit::write(folder, &first_of_each_role(job), &submission)?;
     let secrets = Secrets::read(&job.plan, &submission.folder)?;
     let of_job = provision::Job { folder, plan: &job.plan, submission: &submission, secrets: &secrets };
-    let provided = provision::rehearse(&of_job)?;
+    let mut provided = provision::rehearse(&of_job)?;
+    if Demands::any(&job.plan) {
+        let inventory = Inventory::take(&Machine::here());
+        provided.with_gpus(TaskGpus::rehearse(&job.plan, &submission, inventory)?);
+    }
     for role in &job.plan.roles {
         let task = TaskId::new(&role.name, 0);
         let begun = make::begin(&folder.containers(), &Id::new(&format!("{}.{task}", folder.id))?)?;
