@@ -51,9 +51,9 @@ pub(super) fn run(args: &BuildArgs, store: &Store) -> Result<ExitCode> {
     let build = match dockerfile::read(&file.text, &options) {
         Ok(build) => build,
         Err(Refusals(refusals)) => {
-            let only_here = refusals.iter().all(|refusal| refusal.unsupported);
-            let other = Other::installed().filter(|_| only_here && args.builder == BuilderArg::Auto);
-            let Some(other) = other else {
+            let elsewhere =
+                args.builder == BuilderArg::Auto && refusals.iter().all(|refusal| refusal.unsupported);
+            let Some(other) = elsewhere.then(Other::installed).flatten() else {
                 let outcome = dockerfile_errors::show(&file.shown(), &file.text, &refusals, &[], args.format);
                 return Ok(ExitCode::from(outcome as u8));
             };
