@@ -112,6 +112,7 @@ pub(crate) fn request<'a>(
         to_job: &beside,
         run_here: false,
         locking: Locking::Followed,
+        gpus_here: None,
         adjustments: Adjustments::default(),
     }
 }
