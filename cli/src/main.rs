@@ -74,6 +74,8 @@ fn main() -> ExitCode {
         Command::Gpu(gpu) => return commands::jobs::finish(commands::gpu::run(&gpu.command)),
         #[cfg(target_os = "linux")]
         Command::Oci(oci) => return commands::oci::run(oci).into(),
+        #[cfg(target_os = "linux")]
+        Command::Lock(lock) => commands::lock::run(lock, &args),
         Command::Init(init) => commands::init::run(init),
         Command::Lsp { .. } => commands::lsp::run(),
         #[cfg(target_os = "linux")]

@@ -27,6 +27,7 @@ pub mod expand;
 pub mod expression;
 pub mod files;
 pub mod import;
+pub mod lock;
 pub mod lower;
 pub mod openpai;
 pub mod parse;
