@@ -117,7 +117,7 @@ fn the_keys_of_a_row_are_in_its_manifests() {
         let pod = row.pod.iter();
         let selectors = pod.clone().flat_map(|pod| pod.node_selector.keys().chain(pod.labels.keys()));
         let words =
-            keys.chain(selectors.map(String::as_str)).chain(pod.flat_map(|pod| pod.scheduler.as_deref()));
+            keys.chain(selectors.map(String::as_str)).chain(pod.filter_map(|pod| pod.scheduler.as_deref()));
         for word in words {
             let plain = word.split(['{', '}']).max_by_key(|part| part.len()).unwrap_or(word);
             let asked = ["resource", "queue"].iter().all(|hole| plain != *hole);

@@ -62,7 +62,8 @@ impl Spooled {
     fn read(store: &Store) -> Result<Self> {
         let path = store.root().join(format!("partial/new-input-{}", std::process::id()));
         let spooled = Self(path);
-        let copied = File::create(&spooled.0).and_then(|mut file| io::copy(&mut io::stdin().lock(), &mut file));
+        let copied =
+            File::create(&spooled.0).and_then(|mut file| io::copy(&mut io::stdin().lock(), &mut file));
         copied.map_err(|error| store.full("write to", &error))?;
         Ok(spooled)
     }
