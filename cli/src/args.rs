@@ -307,6 +307,13 @@ pub(crate) fn table_or_json() -> impl TypedValueParser<Value = FormatArg> {
         .map(|word| if word == "json" { FormatArg::Json } else { FormatArg::Text })
 }
 
+/// `yaml` or `json`, for a file.
+#[cfg(target_os = "linux")]
+pub(crate) fn yaml_or_json() -> impl TypedValueParser<Value = FormatArg> {
+    PossibleValuesParser::new([PossibleValue::new("yaml"), PossibleValue::new("json")])
+        .map(|word| if word == "json" { FormatArg::Json } else { FormatArg::Text })
+}
+
 /// `text` or `json`, for lines that come one by one.
 #[cfg(target_os = "linux")]
 pub(crate) fn text_or_json() -> impl TypedValueParser<Value = FormatArg> {

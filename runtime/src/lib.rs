@@ -18,6 +18,7 @@ pub mod capabilities;
 pub mod cgroup;
 pub mod config;
 pub mod container;
+pub mod decompress;
 pub mod devices;
 pub mod doctor;
 pub mod error;
@@ -56,6 +57,7 @@ pub mod supervisor;
 pub mod syscall;
 pub mod tar;
 pub mod terminal;
+mod timed;
 pub mod trampoline;
 pub mod user;
 

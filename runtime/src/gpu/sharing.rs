@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use jobc_schema::gpu::{Isolation, Vendor};
 use jobc_schema::plan::SharePlan;
-use serde::{Deserialize, Serialize};
+use jobc_schema::target::GpuShare;
 
 use super::lease::Sharing;
 use super::{Inventory, Machine};
@@ -45,18 +45,6 @@ pub struct Choice {
     pub by: Option<GpuShare>,
     /// Also by what enforces less than the job asks for.
     pub or_nothing: bool,
-}
-
-/// What serves slices that are not MIG instances: `--gpu-share`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum GpuShare {
-    /// NVIDIA's Multi-Process Service.
-    Mps,
-    /// HAMi-core.
-    Hami,
-    /// Nothing but the card's own time slices.
-    None,
 }
 
 impl Means {

@@ -10,20 +10,20 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process_group, pidfd_open};
 
 /// The most a program may say, in bytes; the rest is thrown away.
-const LONGEST: usize = 64 * 1024;
+const LONGEST: usize = 1024 * 1024;
 
 /// What a program said, on standard output and standard error together, and how it ended.
 #[derive(Debug)]
-pub(super) struct Said {
-    pub(super) text: String,
-    pub(super) status: ExitStatus,
+pub(crate) struct Said {
+    pub(crate) text: String,
+    pub(crate) status: ExitStatus,
 }
 
 /// Starts a program with nothing to read, in a process group of its own, and waits until it ends.
 ///
 /// After `patience` the whole group is killed and the error is `TimedOut`. A process that even then does not end, as one
 /// that the kernel holds in a broken driver does not, is left behind.
-pub(super) fn run(command: &mut Command, patience: Duration) -> io::Result<Said> {
+pub(crate) fn run(command: &mut Command, patience: Duration) -> io::Result<Said> {
     let (read, write) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
     let start = Instant::now();
     let errors = write.try_clone()?;
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn much_talk_is_cut() {
-        let said = sh("yes | head -c 1000000", Duration::from_mins(1)).unwrap();
+        let said = sh("yes | head -c 2000000", Duration::from_mins(1)).unwrap();
         assert_eq!(said.text.len(), LONGEST);
     }
 }
