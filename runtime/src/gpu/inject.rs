@@ -22,7 +22,7 @@ use super::cdi::found::{Described, Found};
 use super::cdi::generate::{self, DriverFiles, Source};
 use super::cdi::{edit, found};
 use super::machine::Machine;
-use super::{DeviceId, Inventory};
+use super::{DeviceId, Inventory, requires};
 use crate::error::{Error, Kind, Result};
 
 pub use environment::value;
@@ -167,6 +167,8 @@ impl Injector {
                 return Err(Error::new(Kind::Machine, message).help("see `jobc gpu ls`"));
             }
         }
+        let environment = spec.process().as_ref().and_then(|process| process.env().as_deref());
+        requires::check(environment.unwrap_or_default(), &self.inventory, devices)?;
         match wants.injection {
             Way::None => {
                 environment::name_devices(spec, &self.inventory, devices, wants.visible);
