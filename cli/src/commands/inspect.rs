@@ -88,7 +88,15 @@ pub(crate) fn claim(claim: &Claim) -> String {
         parts.push(format!("{} of memory", Bytes(claim.memory_bytes)));
     }
     if claim.gpus > 0 {
-        parts.push(format!("{} GPUs", claim.gpus));
+        parts.push(if claim.gpus == 1 { "1 GPU".to_owned() } else { format!("{} GPUs", claim.gpus) });
+    }
+    let slices = claim.leased.slots.iter().filter(|slot| slot.slice.is_some()).count();
+    if slices > 0 {
+        parts.push(if slices == 1 {
+            "a slice of a GPU".to_owned()
+        } else {
+            format!("{slices} slices of GPUs")
+        });
     }
     if claim.disk_bytes > 0 {
         parts.push(format!("{} of disk", Bytes(claim.disk_bytes)));
