@@ -170,6 +170,14 @@ mod tests {
             )
         });
         let env = spec.process().as_ref().unwrap().env().clone().unwrap();
-        assert_snapshot!(env.into_iter().chain(mounts).collect::<Vec<_>>().join("\n"), @"");
+        assert_snapshot!(env.into_iter().chain(mounts).collect::<Vec<_>>().join("\n"), @r"
+        LD_PRELOAD=/usr/local/vgpu/libvgpu.so:/own.so
+        CUDA_DEVICE_MEMORY_SHARED_CACHE=/tmp/jobc-vgpu.cache
+        CUDA_DEVICE_MEMORY_LIMIT_0=8192m
+        CUDA_DEVICE_MEMORY_LIMIT_1=1m
+        CUDA_DEVICE_SM_LIMIT=40
+        /machine/libvgpu.so at /usr/local/vgpu/libvgpu.so, rbind rprivate nosuid nodev ro
+        /run/locks at /tmp/vgpulock, rbind rprivate nosuid nodev
+        ");
     }
 }

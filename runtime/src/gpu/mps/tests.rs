@@ -38,8 +38,19 @@ fn a_task_has_the_way_to_its_server_and_its_limits() {
         let text = format!("{env}\n{}{}", mounts.collect::<String>(), said.join("\n"));
         text.replace(&dir.path().display().to_string(), "MPS")
     };
-    assert_snapshot!(given(&slots(&[3], Some(8 << 30), Some(30))), @"");
-    assert_snapshot!(given(&slots(&[0, 2], Some(3 << 19), None)), @"");
+    assert_snapshot!(given(&slots(&[3], Some(8 << 30), Some(30))), @r"
+    CUDA_MPS_PIPE_DIRECTORY=/tmp/nvidia-mps
+    CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=8192M
+    CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=30
+    MPS/0/pipe at /tmp/nvidia-mps
+    MPS/0/shm at /dev/shm
+    ");
+    assert_snapshot!(given(&slots(&[0, 2], Some(3 << 19), None)), @r"
+    CUDA_MPS_PIPE_DIRECTORY=/tmp/nvidia-mps
+    CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=1M,1=1M
+    MPS/0/pipe at /tmp/nvidia-mps
+    MPS/0/shm at /dev/shm
+    ");
 }
 
 #[test]
