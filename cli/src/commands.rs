@@ -45,6 +45,8 @@ pub(crate) mod stats;
 pub(crate) mod stop;
 #[cfg(target_os = "linux")]
 pub(crate) mod top;
+#[cfg(target_os = "linux")]
+pub(crate) mod trace;
 
 use crate::Outcome;
 use crate::input::Unusable;

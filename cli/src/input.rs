@@ -82,6 +82,7 @@ impl Input {
             params: self.params.clone(),
             only_targets: args.target.clone(),
             run_here: false,
+            gpus_here: None,
             only_backends: args.backend.clone(),
             allow_lossy: args.allow_lossy,
             gpu_injection: args.gpu_injection.map(Into::into),

@@ -2,9 +2,9 @@
 
 use camino::Utf8PathBuf;
 use indexmap::IndexMap;
-use jobc_schema::plan::{JobPlan, Plan, TargetPlan};
-use jobc_schema::target::{GpuInjection, Target};
-use jobc_schema::{BackendName, Pointer, Targets};
+use jobc_schema::plan::{JobPlan, Plan, RolePlan, TargetPlan};
+use jobc_schema::target::{GpuInjection, Target, TargetGpus};
+use jobc_schema::{BackendName, Job, Pointer, Targets};
 
 use crate::adjust::{Adjustments, adjust};
 use crate::backend::{Content, Context, PartOf};
@@ -33,6 +33,8 @@ pub struct Request<'a> {
     /// Whether the job is to be run on this machine: for one target that has the oci backend, which is the one asked for,
     /// else the only such one of the file's defaults, else the built-in `local`.
     pub run_here: bool,
+    /// Looks at the GPUs of this machine, where the job is to be run on it; asked only where the job wants some.
+    pub gpus_here: Option<&'a dyn Fn() -> TargetGpus>,
     /// The backends asked for; empty: all of each target.
     pub only_backends: Vec<BackendName>,
     /// Whether what cannot be expressed becomes a warning.
@@ -169,7 +171,7 @@ fn plans(
                 continue;
             };
             dockerfile::inspect_images(&mut plan, request.job, request.files, sources, sink);
-            check::check(&job, &plan, sink);
+            check_for_place(&job, &plan, request, sink);
             jobs.push(plan);
         }
     }
@@ -178,6 +180,17 @@ fn plans(
         sink.retain(|d| d.code != codes::IDLE_GPU_IMAGE);
     }
     (jobs, scaled)
+}
+
+/// Pass 4, against the GPUs of this machine where the job is run on it: the plan itself names no machine.
+fn check_for_place(job: &Job, plan: &JobPlan, request: &Request<'_>, sink: &mut Sink) {
+    let wants = |role: &RolePlan| role.resources.gpu.as_ref().is_some_and(|gpu| gpu.count > 0);
+    let Some(look) = request.gpus_here.filter(|_| plan.roles.iter().any(wants)) else {
+        return check::check(job, plan, sink);
+    };
+    let mut here = plan.clone();
+    here.target.settings.gpus = Some(look());
+    check::check(job, &here, sink);
 }
 
 /// The targets to build for: those asked for, else the file's defaults, else all.

@@ -186,12 +186,9 @@ fn refuse_not_given(bundle: &Bundle, devices: bool) -> Result<()> {
     for key in keys.into_iter().filter(|key| !(devices && *key == devices::ANNOTATION)) {
         let matches = |known: &str| if known.ends_with('.') { key.starts_with(known) } else { key == known };
         if let Some((_, what, help)) = NOT_GIVEN.iter().find(|(known, _, _)| matches(known)) {
-            return Err(Error::new(
-                Kind::Unsupported,
-                format!("{what} are not given to a single bundle by themselves"),
-            )
-            .at(format!("/annotations/{}", crate::config::escaped(key)))
-            .help(*help));
+            return Err(Error::new(Kind::Unsupported, format!("{what} are not given to a single bundle"))
+                .at(format!("/annotations/{}", crate::config::escaped(key)))
+                .help(*help));
         }
     }
     Ok(())

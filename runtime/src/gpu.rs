@@ -5,6 +5,7 @@
 
 mod amd;
 pub mod cdi;
+mod declare;
 pub mod demand;
 mod drm;
 pub mod files;
@@ -21,6 +22,7 @@ pub mod nvml;
 mod pci;
 pub mod pins;
 pub mod placement;
+pub mod requires;
 pub mod seating;
 pub mod share;
 pub mod sharing;
@@ -29,6 +31,7 @@ mod take;
 pub mod tasks;
 #[cfg(test)]
 pub(crate) mod testing;
+pub mod trace;
 
 use std::path::PathBuf;
 

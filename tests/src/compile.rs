@@ -136,6 +136,7 @@ impl Case<'_> {
             params,
             only_targets: self.arguments.targets,
             run_here: false,
+            gpus_here: None,
             only_backends: self.arguments.backends,
             allow_lossy: self.arguments.allow_lossy,
             gpu_injection: self.arguments.gpu_injection,

@@ -65,6 +65,7 @@ fn plans(targets: Option<Source>, only: &[String]) -> Result<Vec<JobPlan>, (Sour
         params: vec![],
         only_targets: only.to_vec(),
         run_here: false,
+        gpus_here: None,
         only_backends: vec![],
         allow_lossy: false,
         gpu_injection: None,

@@ -22,6 +22,7 @@ fn check(text: &str, scale: &[(&str, u32)], no_gpu: bool) -> String {
         only_targets: vec!["local".to_owned()],
         only_backends: vec![],
         run_here: false,
+        gpus_here: None,
         allow_lossy: false,
         gpu_injection: None,
         adjustments: Adjustments {

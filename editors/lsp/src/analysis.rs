@@ -110,6 +110,7 @@ pub(crate) fn request<'a>(
         files: input.files,
         to_job: &beside,
         run_here: false,
+        gpus_here: None,
         adjustments: Adjustments::default(),
     }
 }

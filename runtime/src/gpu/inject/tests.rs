@@ -173,3 +173,45 @@ fn the_hook_gives_what_was_leased() {
     ];
     insta::assert_snapshot!(all.join("\n"));
 }
+
+/// What variables of NVIDIA's contract ask for beside the cards.
+#[test]
+fn nodes_that_are_asked_for_by_a_variable() {
+    if !is_root() {
+        return;
+    }
+    let (folder, machine, inventory) = fake("h200");
+    let make = |name: &str| {
+        let path = folder.path().join("dev").join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let mode = rustix::fs::Mode::from_raw_mode(0o666);
+        let null = rustix::fs::makedev(1, 3);
+        rustix::fs::mknodat(rustix::fs::CWD, path, rustix::fs::FileType::CharacterDevice, mode, null)
+            .unwrap();
+    };
+    let channels = ["nvidia-caps-imex-channels/channel0", "nvidia-caps-imex-channels/channel7"];
+    for name in ["gdrdrv", "nvidia-fs0", "nvidia-nvswitchctl", "nvidia-nvswitch0", "infiniband/uverbs0"]
+        .iter()
+        .chain(&channels)
+    {
+        make(name);
+    }
+    let with = |env: &[&str]| {
+        let mut spec = config(env);
+        inject(&mut spec, &machine, &inventory, &[nvidia(0, None)], &Wants::default()).unwrap();
+        shown(&spec)
+            .split(" [")
+            .next()
+            .unwrap()
+            .replace("/dev/nvidiactl /dev/nvidia-uvm /dev/nvidia-uvm-tools /dev/nvidia-modeset ", "")
+    };
+    insta::assert_snapshot!(
+        [
+            with(&[]),
+            with(&["NVIDIA_GDRCOPY=enabled", "NVIDIA_GDS=disabled"]),
+            with(&["NVIDIA_GDS=enabled", "NVIDIA_NVSWITCH=enabled", "NVIDIA_MOFED=enabled"]),
+            with(&["NVIDIA_IMEX_CHANNELS=7,9"]),
+        ]
+        .join("\n")
+    );
+}
