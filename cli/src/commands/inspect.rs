@@ -116,7 +116,7 @@ fn gpu(slot: &Slot) -> String {
     let cores = slice.cores_percent.map(|percent| format!("{percent} % of the cores"));
     let parts: Vec<String> = memory.into_iter().chain(cores).collect();
     let amount = if parts.is_empty() { String::new() } else { format!(", {}", parts.join(" and ")) };
-    format!("{device}{amount}, shared by {}, enforced by {}", slice.by.as_str(), slice.enforced_by)
+    format!("{device}{amount}, shared by {}, enforced by {}", slice.by.as_str(), slice.enforced_by.words())
 }
 
 /// The attempts that ended before the last one, a line each.
