@@ -112,9 +112,12 @@ fn about_jobs(command: &args::jobs::JobCommand) -> ExitCode {
     })
 }
 
-/// Commands that this program gives itself in another process, with what carries them out.
+/// A command that this program gives itself in another process, with what carries it out.
 #[cfg(target_os = "linux")]
-const HIDDEN: [(&str, fn(std::env::ArgsOs) -> ExitCode); 6] = [
+type Hidden = (&'static str, fn(std::env::ArgsOs) -> ExitCode);
+
+#[cfg(target_os = "linux")]
+const HIDDEN: [Hidden; 6] = [
     (jobc_runtime::network::COMMAND, jobc_runtime::network::hold),
     (jobc_runtime::image::unpack::COMMAND, jobc_runtime::image::unpack::become_worker),
     (jobc_runtime::image::build::worker::COMMAND, jobc_runtime::image::build::worker::main),
