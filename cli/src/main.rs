@@ -110,6 +110,16 @@ fn about_jobs(command: &args::jobs::JobCommand) -> ExitCode {
     })
 }
 
+/// Commands that this program gives itself in another process, with what carries them out.
+#[cfg(target_os = "linux")]
+const HIDDEN: [(&str, fn(std::env::ArgsOs) -> ExitCode); 5] = [
+    (jobc_runtime::network::COMMAND, jobc_runtime::network::hold),
+    (jobc_runtime::image::unpack::COMMAND, jobc_runtime::image::unpack::become_worker),
+    (jobc_runtime::gpu::hook::COMMAND, jobc_runtime::gpu::hook::main),
+    (jobc_runtime::gpu::mps::COMMAND, jobc_runtime::gpu::mps::holder::main),
+    (jobc_runtime::gpu::nvml::COMMAND, jobc_runtime::gpu::nvml::answer),
+];
+
 /// `jobc run` and `jobc oci`, told by the first word, or by the name `jobc-oci` that podman is given.
 ///
 /// They come before everything else, for a container's start is counted in milliseconds: of the command line only what
@@ -121,17 +131,9 @@ fn containers() -> Option<ExitCode> {
     let name = words.next().unwrap_or_default();
     let renamed = std::path::Path::new(&name).file_name().is_some_and(|name| name == "jobc-oci");
     let word = if renamed { Some("oci".into()) } else { words.next() };
-    if word.as_deref() == Some(jobc_runtime::network::COMMAND.as_ref()) {
-        return Some(jobc_runtime::network::hold(words));
-    }
-    if word.as_deref() == Some(jobc_runtime::gpu::hook::COMMAND.as_ref()) {
-        return Some(jobc_runtime::gpu::hook::main(words));
-    }
-    if word.as_deref() == Some(jobc_runtime::gpu::mps::COMMAND.as_ref()) {
-        return Some(jobc_runtime::gpu::mps::holder::main(words));
-    }
-    if word.as_deref() == Some(jobc_runtime::gpu::nvml::COMMAND.as_ref()) {
-        return Some(jobc_runtime::gpu::nvml::answer(words));
+    if let Some((_, command)) = HIDDEN.iter().find(|(name, _)| word.as_deref() == Some(name.as_ref())) {
+        ALLOCATOR.choose(Choice::System);
+        return Some(command(words));
     }
     let is_run = word.as_deref() == Some("run".as_ref());
     if !is_run && word.as_deref() != Some("oci".as_ref()) {

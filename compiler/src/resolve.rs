@@ -122,7 +122,7 @@ fn decide(
             workdir: command::resolve_workdir(&texts, role, &at, sink),
             user: role.user.clone(),
             labels: role.labels.clone(),
-            resources: resources::resolve_resources(role, gpus[number], &at, sink),
+            resources: resources::resolve_resources(role, gpus[number], &target.settings, &at, sink),
             ports: ports[number].clone(),
             needs: graph.needs[number].clone(),
             ready: ready::resolve_ready(&texts, role, &scope, &at, sink),

@@ -3,16 +3,17 @@
 //! The store is an OCI image layout (image-spec, image-layout.md), so other tools read it as it is. Registries are not known
 //! here: whoever has a client for them gives a [`Fetch`].
 
-pub mod compression;
 pub mod config;
 pub mod digest;
 pub mod dockerfile;
 pub mod manifest;
+pub mod pack;
 pub mod platform;
 pub mod progress;
 pub mod reference;
 pub mod source;
 pub mod store;
+pub mod unpack;
 
 use crate::error::Result;
 

@@ -18,6 +18,7 @@ pub mod capabilities;
 pub mod cgroup;
 pub mod config;
 pub mod container;
+pub mod decompress;
 pub mod devices;
 pub mod doctor;
 pub mod error;

@@ -6,6 +6,7 @@
 
 mod git;
 mod http;
+mod images;
 mod paths;
 mod program;
 mod roots;
@@ -29,6 +30,7 @@ use crate::root::remove::remove;
 use crate::secrets::Secrets;
 use crate::secrets::place::Place;
 
+pub use images::hold;
 pub use roots::{Base, RoleRoot};
 
 /// A job that is about to start.

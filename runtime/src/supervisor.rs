@@ -42,6 +42,7 @@ use crate::lifecycle::{Input, Lifecycle, TaskNumber};
 use crate::logs;
 use crate::metrics::Sampler;
 use crate::process::Exit;
+use crate::provision;
 use crate::ready::{Prober, Report};
 use crate::secrets::Secrets;
 use crate::signals::{Signal, Signals};
@@ -160,6 +161,8 @@ impl Supervisor {
         let signals = Signals::take()?;
         let submission: Submission = read(&folder.submission_file())?;
         let plan: JobPlan = read(&folder.plan_file())?;
+        // Before the command that submitted the job hears of it, which has the store open until then.
+        let images = provision::hold(&submission)?;
         let secrets = Secrets::read(&plan, &submission.folder)?;
         let open_files = raise_open_files();
         let attends = submission.attended;
@@ -177,6 +180,7 @@ impl Supervisor {
             plan,
             open_files,
             terminal: Mutex::new(terminal),
+            _images: images,
             provided: OnceLock::new(),
             network: Mutex::new(None),
             stopped: AtomicBool::new(false),

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use camino::Utf8PathBuf;
-use clap::Args as ClapArgs;
+use clap::{Args as ClapArgs, ValueEnum};
 use jobc_schema::target::GpuShare;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -76,6 +76,12 @@ pub(crate) struct RunArgs {
     /// own files under a writable layer; of one role with `ROLE=`, and then it may be repeated
     #[arg(long, value_name = "[ROLE=]host|DIR|TAR")]
     pub root: Vec<String>,
+    /// Whether images are fetched: those that are not here, all of them, or none
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t = Pull::Missing, help_heading = JOB)]
+    pub pull: Pull,
+    /// Keep images in this folder
+    #[arg(long, value_name = "DIR", env = "JOBC_IMAGE_ROOT", help_heading = JOB)]
+    pub image_root: Option<PathBuf>,
     /// How GPUs come in: by CDI files of the machine, generated from its driver, or by NVIDIA's hook; `auto`, the first of
     /// these that can, unless the target chooses
     #[arg(long, value_name = "HOW", value_parser = parse_injection())]
@@ -99,6 +105,17 @@ pub(crate) struct RunArgs {
     /// The container's name; `run-` and this process's number unless given
     #[arg(long, value_name = "NAME", help_heading = BUNDLE)]
     pub id: Option<String>,
+}
+
+/// Whether images are fetched from their registries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Pull {
+    /// Those that are not in the store
+    Missing,
+    /// All of them: a tag may stand for another image now
+    Always,
+    /// None: what is not in the store is an error
+    Never,
 }
 
 const JOB: &str = "Options for a job";

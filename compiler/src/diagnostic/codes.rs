@@ -217,6 +217,9 @@ codes! {
     KUBERNETES_LEFT_OUT "J0417" "a variable or file of jobc's is left out because it does not fit";
     KUBERNETES_LABEL "J0418" "a label that Kubernetes does not take";
     KUBERNETES_VOLUME_SECRET "J0419" "a volume's secret that Kubernetes does not use";
+    GPU_ROUNDED "J0420" "a provider of GPUs counts in coarser units";
+    GPU_PROVIDERS "J0421" "two providers of GPUs cannot serve the same nodes";
+    GPU_PROVIDER_NEEDS "J0422" "a provider of GPUs needs something that clusters do not have by themselves";
     TOO_MANY_TASKS "J0430" "more tasks than files are written for";
     PORT_ABOVE_RANGE "J0431" "a port of an instance would be above 65535";
     UNKNOWN_LINUX_CAPABILITY "J0432" "no Linux capability has that name";

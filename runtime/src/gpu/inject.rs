@@ -284,8 +284,16 @@ impl Injector {
 
     fn generate(&self, spec: &mut Spec, devices: &[DeviceId], wants: &Wants<'_>) -> Result<Injected> {
         let is_nvidia = devices.iter().any(|device| device.vendor == Vendor::Nvidia);
-        let files = (is_nvidia && !self.has_driver_in_root(wants)).then(|| self.files());
         let mut said = Vec::new();
+        let mut files = (is_nvidia && !self.has_driver_in_root(wants)).then(|| self.files());
+        if files.is_some() && wants.machine_root && edit::is_in_user_namespace(spec) {
+            // Nobody makes files in folders of a user that the namespace does not have.
+            files = None;
+            said.push(format!(
+                "the driver's files below `{}` cannot be added to the machine's own without root",
+                self.machine.root().display()
+            ));
+        }
         if files.is_some_and(|files| !files.has_cuda()) {
             said.push(format!(
                 "no libraries of NVIDIA's driver were found below `{}`: programs in the container have those of its image alone",

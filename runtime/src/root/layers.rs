@@ -6,6 +6,7 @@
 
 use std::collections::VecDeque;
 use std::ffi::{CStr, CString};
+use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
@@ -21,6 +22,24 @@ pub(crate) const OPAQUE: [&CStr; 2] = [c"trusted.overlay.opaque", c"user.overlay
 /// Folders laid over each other, open.
 #[derive(Debug)]
 pub struct Layers(Vec<OwnedFd>);
+
+/// What layers have at a path.
+#[derive(Clone, Debug)]
+pub(crate) struct Stack {
+    /// The highest first.
+    pub(crate) seen: Vec<Seen>,
+    /// Why layers below are not seen; nothing where all were looked at.
+    pub(crate) end: Option<Bottom>,
+}
+
+/// What ends the looking into lower layers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Bottom {
+    /// A whiteout, or an opaque folder.
+    Hidden,
+    /// Something else than a folder, at the path or above it.
+    NotFolder,
+}
 
 /// Where a name of the merged tree comes from.
 #[derive(Clone, Copy, Debug)]
@@ -79,33 +98,55 @@ impl Layers {
 
     /// What the lowest `among` layers show at a path, whose folders must be no links.
     pub(crate) fn see(&self, names: &[Vec<u8>], among: usize) -> rustix::io::Result<Option<Seen>> {
-        'layers: for layer in (0..among).rev() {
+        let stack = self.stack(names, 0..among)?;
+        match (stack.seen.first(), stack.end) {
+            (None, Some(Bottom::NotFolder)) => Err(Errno::NOTDIR),
+            (seen, _) => Ok(seen.copied()),
+        }
+    }
+
+    /// All that some of the layers have at a path, the highest first: several folders that merge, or one thing else.
+    pub(crate) fn stack(&self, names: &[Vec<u8>], among: Range<usize>) -> rustix::io::Result<Stack> {
+        let mut stack = Stack { seen: Vec::new(), end: None };
+        'layers: for layer in among.rev() {
             let mut opaque = false;
+            let mut stat = rustix::fs::fstat(&self.0[layer])?;
             for depth in 1..=names.len() {
-                let path = joined(&names[..depth])?;
-                let stat = match statat(&self.0[layer], &path, AtFlags::SYMLINK_NOFOLLOW) {
-                    Err(Errno::NOENT) if opaque => return Ok(None),
+                // The lowest layer has nothing to hide.
+                opaque |= layer > 0 && depth > 1 && self.is_opaque(layer, &names[..depth - 1]);
+                stat = match statat(&self.0[layer], joined(&names[..depth])?, AtFlags::SYMLINK_NOFOLLOW) {
+                    Err(Errno::NOENT) if opaque => {
+                        stack.end = Some(Bottom::Hidden);
+                        break 'layers;
+                    }
                     Err(Errno::NOENT) => continue 'layers,
                     other => other?,
                 };
                 let kind = FileType::from_raw_mode(stat.st_mode);
                 if kind == FileType::CharacterDevice && stat.st_rdev == 0 {
-                    return Ok(None);
-                }
-                if depth == names.len() {
-                    return Ok(Some(Seen { layer, stat }));
+                    stack.end = Some(Bottom::Hidden);
+                    break 'layers;
                 }
                 if kind != FileType::Directory {
-                    return Err(Errno::NOTDIR);
+                    stack.end = Some(Bottom::NotFolder);
+                    if depth == names.len() && stack.seen.is_empty() {
+                        stack.seen.push(Seen { layer, stat });
+                    }
+                    break 'layers;
                 }
-                // The lowest layer has nothing to hide.
-                opaque |= layer > 0
-                    && self
-                        .open_in(layer, &names[..depth], OFlags::RDONLY | OFlags::DIRECTORY)
-                        .is_ok_and(|folder| is_opaque(&folder));
+            }
+            stack.seen.push(Seen { layer, stat });
+            if opaque || layer > 0 && !names.is_empty() && self.is_opaque(layer, names) {
+                stack.end = Some(Bottom::Hidden);
+                break;
             }
         }
-        Ok(None)
+        Ok(stack)
+    }
+
+    fn is_opaque(&self, layer: usize, names: &[Vec<u8>]) -> bool {
+        let folder = self.open_in(layer, names, OFlags::RDONLY | OFlags::DIRECTORY);
+        folder.is_ok_and(|folder| is_opaque(&folder))
     }
 
     /// Opens a path of one layer, whose folders are no links.
@@ -118,6 +159,12 @@ impl Layers {
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
         let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         openat2(&self.0[layer], joined(names)?, flags, Mode::empty(), resolve)
+    }
+
+    /// What a link of one layer says.
+    pub(crate) fn read_link(&self, layer: usize, names: &[Vec<u8>]) -> rustix::io::Result<CString> {
+        let link = self.open_in(layer, names, OFlags::PATH)?;
+        rustix::fs::readlinkat(link, c"", Vec::new())
     }
 
     fn root(&self) -> rustix::io::Result<Stat> {

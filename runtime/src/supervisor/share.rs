@@ -11,6 +11,7 @@ use crate::allocate;
 use crate::allocate::Given;
 use crate::error::{Error, Kind, Result};
 use crate::gpu::tasks::TaskGpus;
+use crate::image::store::Hold;
 use crate::job::submission::Submission;
 use crate::job::{Folder, TaskId};
 use crate::lifecycle::TaskNumber;
@@ -36,6 +37,8 @@ pub(super) struct Share {
     pub(super) open_files: (u64, u64),
     /// Where the terminal of the submission's task goes, until its first attempt takes it.
     pub(super) terminal: Mutex<Option<OwnedFd>>,
+    /// The job's images, which stay as long as this is there.
+    pub(super) _images: Option<Hold>,
     /// Data, roots and keys, once they are there.
     pub(super) provided: OnceLock<Provided>,
     /// The network, once it is made.

@@ -10,12 +10,27 @@ use crate::gpu::cdi::generate::{file, node};
 use crate::gpu::cdi::{Edits, Node};
 use crate::gpu::machine::Machine;
 
-/// A variable, which says `enabled`; nodes by their folder and the beginning of their names; files.
-const ASKED: [(&str, &[(&str, &str)], &[&str]); 4] = [
-    ("NVIDIA_GDS", &[("/dev", "nvidia-fs")], &["/run/udev", "/etc/cufile.json"]),
-    ("NVIDIA_MOFED", &[("/dev/infiniband", "uverbs"), ("/dev/infiniband", "rdma_cm")], &[]),
-    ("NVIDIA_GDRCOPY", &[("/dev", "gdrdrv")], &[]),
-    ("NVIDIA_NVSWITCH", &[("/dev", "nvidia-nvswitch")], &[]),
+/// What a variable asks for that says `enabled`.
+struct Asked {
+    variable: &'static str,
+    /// Nodes by their folder and the beginning of their names.
+    nodes: &'static [(&'static str, &'static str)],
+    files: &'static [&'static str],
+}
+
+const ASKED: [Asked; 4] = [
+    Asked {
+        variable: "NVIDIA_GDS",
+        nodes: &[("/dev", "nvidia-fs")],
+        files: &["/run/udev", "/etc/cufile.json"],
+    },
+    Asked {
+        variable: "NVIDIA_MOFED",
+        nodes: &[("/dev/infiniband", "uverbs"), ("/dev/infiniband", "rdma_cm")],
+        files: &[],
+    },
+    Asked { variable: "NVIDIA_GDRCOPY", nodes: &[("/dev", "gdrdrv")], files: &[] },
+    Asked { variable: "NVIDIA_NVSWITCH", nodes: &[("/dev", "nvidia-nvswitch")], files: &[] },
 ];
 
 /// The folder of the channels by which machines of one NVLink domain share memory.
@@ -23,8 +38,8 @@ const CHANNELS: &str = "/dev/nvidia-caps-imex-channels";
 
 /// Adds what the task's variables ask for and the machine has.
 pub(super) fn add(edits: &mut Edits, machine: &Machine, spec: &Spec) {
-    for (name, nodes, files) in ASKED {
-        if value(spec, name) != Some("enabled") {
+    for Asked { variable, nodes, files } in ASKED {
+        if value(spec, variable) != Some("enabled") {
             continue;
         }
         for (folder, begin) in nodes {

@@ -10,8 +10,8 @@ use tar::{Archive, EntryType};
 
 use super::{Imported, broken, docker, given_up, layout, rootfs};
 use crate::bundle::because;
+use crate::decompress::decompressed;
 use crate::error::{Error, Kind, Result};
-use crate::image::compression::decompressed;
 use crate::image::manifest::media;
 use crate::image::store::LARGEST_DOCUMENT;
 use crate::image::{Descriptor, Digest, Progress, Store, Told};

@@ -89,7 +89,9 @@ impl Store {
         }
         for path in self.unpacked()? {
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-            if !reached.layers.iter().any(|layer| layer.hex() == name) {
+            // What follows a dot is a seam over that layer, or is not whole.
+            let (layer, rest) = name.split_once('.').unwrap_or((name, ""));
+            if rest.ends_with("part") || !reached.layers.iter().any(|reached| reached.hex() == layer) {
                 if !rehearse {
                     crate::root::remove::remove(&path)?;
                 }

@@ -1,0 +1,71 @@
+//! What archives and layers are compressed by: told by how they begin, whatever a name or a media type says.
+
+pub mod ahead;
+mod zstd;
+
+use std::io::{self, BufRead, Read};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use flate2::bufread::MultiGzDecoder;
+
+/// The bytes of a file, decompressed where they are compressed by gzip (RFC 1952) or zstd (RFC 8878); all members or frames of
+/// it, one behind the other.
+///
+/// # Errors
+///
+/// They cannot be read, or are compressed by something else. What is damaged is an error where it is read.
+pub fn decompressed<'a>(mut file: impl BufRead + Send + 'a) -> io::Result<Box<dyn Read + Send + 'a>> {
+    let other = |by: &str, program: &str| {
+        let words =
+            format!("it is compressed by {by}; run `{program}` on it, or compress it by gzip or zstd");
+        Err(io::Error::new(io::ErrorKind::Unsupported, words))
+    };
+    match file.fill_buf()? {
+        [0x1f, 0x8b, ..] => Ok(Box::new(MultiGzDecoder::new(file))),
+        // A frame, or one that is passed over.
+        [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => {
+            Ok(Box::new(zstd::Frames::new(file)))
+        }
+        [0xfd, b'7', b'z', b'X', b'Z', ..] => other("xz", "unxz"),
+        [b'B', b'Z', b'h', ..] => other("bzip2", "bunzip2"),
+        [b'P', b'K', 3, 4, ..] => {
+            let words = "it is a zip archive; make a tar archive of what is in it";
+            Err(io::Error::new(io::ErrorKind::Unsupported, words))
+        }
+        _ => Ok(Box::new(file)),
+    }
+}
+
+/// A content of at most so many bytes, which ends with an error soon after somebody has given it up.
+#[derive(Debug)]
+pub struct Bounded<'a, R> {
+    inner: R,
+    left: u64,
+    stopped: &'a AtomicBool,
+}
+
+impl<'a, R> Bounded<'a, R> {
+    /// Bounds a content to `most` bytes.
+    pub fn new(inner: R, most: u64, stopped: &'a AtomicBool) -> Self {
+        Self { inner, left: most, stopped }
+    }
+}
+
+impl<R: Read> Read for Bounded<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.stopped.load(Ordering::Relaxed) {
+            return Err(io::Error::other("it was given up"));
+        }
+        let count = self.inner.read(buffer)?;
+        self.left = self.left.checked_sub(count as u64).ok_or_else(|| {
+            io::Error::new(
+                io::ErrorKind::FileTooLarge,
+                "it is larger than was allowed once it is decompressed",
+            )
+        })?;
+        Ok(count)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,83 @@
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
+use super::*;
+
+/// More than one piece of a reader's, and not the same twice.
+fn content() -> Vec<u8> {
+    (0u32..300_000).flat_map(|number| number.wrapping_mul(2_654_435_761).to_le_bytes()).collect()
+}
+
+/// What a program of this machine makes of a content; nothing, aloud, where the program is absent.
+fn by(program: &str, arguments: &[&str], content: &[u8]) -> Option<Vec<u8>> {
+    let child = Command::new(program).args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+    let Ok(mut child) = child else {
+        eprintln!("skipped: {program} is not installed");
+        return None;
+    };
+    let mut input = child.stdin.take().expect("a pipe");
+    let output = std::thread::scope(|scope| {
+        scope.spawn(move || input.write_all(content).expect("written"));
+        child.wait_with_output().expect("an end")
+    });
+    assert!(output.status.success());
+    Some(output.stdout)
+}
+
+fn read(bytes: &[u8]) -> io::Result<Vec<u8>> {
+    let mut all = Vec::new();
+    ahead::reading(decompressed(bytes)?, |_| {}, |ahead| ahead.read_to_end(&mut all))?;
+    Ok(all)
+}
+
+fn check(program: &str, arguments: &[&str]) {
+    let content = content();
+    let Some(packed) = by(program, arguments, &content) else { return };
+    assert!(read(&packed).expect("read") == content, "{program}");
+    assert!(
+        read(&[&packed[..], &packed].concat()).expect("read") == [&content[..], &content].concat(),
+        "two in a row"
+    );
+    let error = read(&packed[..packed.len() - 9]).expect_err("cut off");
+    assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof, "{error}");
+    let mut changed = packed;
+    let end = changed.len() - 3;
+    changed[end] ^= 1;
+    assert!(read(&changed).is_err(), "{program} with a bit changed at its end");
+}
+
+#[test]
+fn gzip_and_zstd_are_told_by_their_first_bytes() {
+    check("gzip", &["-1"]);
+    check("zstd", &["-q", "-3", "--check"]);
+    check("zstd", &["-q", "-19", "--check"]);
+    let content = content();
+    assert!(read(&content).expect("read") == content);
+    assert!(read(b"").expect("nothing").is_empty());
+}
+
+#[test]
+fn frames_of_zstd_that_are_to_be_skipped_are() {
+    let Some(packed) = by("zstd", &["-q"], b"text") else { return };
+    let skipped = [&[0x50, 0x2a, 0x4d, 0x18, 3, 0, 0, 0][..], b"xyz"].concat();
+    assert_eq!(read(&[&skipped[..], &packed, &skipped].concat()).expect("read"), b"text");
+    assert!(read(&[&packed[..], &skipped[..9]].concat()).is_err());
+}
+
+#[test]
+fn what_is_not_read_is_named() {
+    for (bytes, by) in
+        [(&b"\xfd7zXZ\0"[..], "by xz"), (b"BZh9", "by bzip2"), (b"PK\x03\x04", "a zip archive")]
+    {
+        let error = read(bytes).expect_err("unsupported");
+        assert_eq!(error.kind(), io::ErrorKind::Unsupported);
+        assert!(error.to_string().contains(by), "{error}");
+    }
+}
+
+#[test]
+fn who_stops_reading_stops_the_thread() {
+    let endless = io::repeat(7);
+    let first = ahead::reading(endless, |_| {}, |ahead| ahead.fill_buf().map(<[u8]>::len).expect("a piece"));
+    assert!(first > 0);
+}
