@@ -24,7 +24,7 @@ import user  # noqa: E402
 from judge import Judge  # noqa: E402
 from runtime import binary  # noqa: E402
 
-import dockerfiles  # noqa: E402
+import build_cases  # noqa: E402
 
 # Where engines mount: whether an empty file or folder stays there is nobody's business.
 MOUNTED = {"dev", "proc", "sys", "run", "etc/hosts", "etc/resolv.conf", "etc/hostname"}
@@ -146,15 +146,15 @@ class Scene:
     def context(self, name, text):
         folder = self.folder / "contexts" / name
         folder.mkdir(parents=True, exist_ok=True)
-        for path, content in dockerfiles.CONTEXT.items():
+        for path, content in build_cases.CONTEXT.items():
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             (folder / path).write_text(content)
         for path in folder.rglob("*"):
             path.chmod(0o755 if path.is_dir() else 0o644)
-        for path, mode in dockerfiles.MODES.items():
+        for path, mode in build_cases.MODES.items():
             # Whoever builds must be able to read it.
             (folder / path).chmod(mode | 0o044)
-        for path, target in dockerfiles.LINKS.items():
+        for path, target in build_cases.LINKS.items():
             if not (folder / path).is_symlink():
                 (folder / path).symlink_to(target)
         with tarfile.open(folder / "tree.tar.gz", "w:gz") as archive:
@@ -167,7 +167,7 @@ class Scene:
                 else:
                     entry.size = 4
                     archive.addfile(entry, io.BytesIO(b"tool"))
-        (folder / ".dockerignore").write_text(dockerfiles.IGNORES.get(name, ".dockerignore\nDockerfile\ntree.tar.gz\n"
+        (folder / ".dockerignore").write_text(build_cases.IGNORES.get(name, ".dockerignore\nDockerfile\ntree.tar.gz\n"
                                               if "archive" not in name else ""))
         (folder / "Dockerfile").write_text(text)
         return folder
@@ -225,7 +225,7 @@ class Builder:
 
 
 def compare(judge, scene, builders):
-    for name, text in dockerfiles.CASES.items():
+    for name, text in build_cases.CASES.items():
         if not judge.wants(name):
             continue
         context = scene.context(name, text)
