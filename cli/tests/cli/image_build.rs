@@ -181,7 +181,7 @@ fn another_builder_gets_the_same_file_and_arguments() {
 
 /// The log with the name of the file for the image's id left out.
 fn without_folder(log: &str, folder: &Utf8Path) -> String {
-    let begin = format!("--iidfile {}/jobc-build-", folder);
+    let begin = format!("--iidfile {folder}/jobc-build-");
     match log.split_once(&begin) {
         Some((before, after)) => {
             let after = after.split_once("/id").map_or("", |(_, after)| after);
