@@ -14,6 +14,8 @@ mod hooks;
 #[cfg(target_os = "linux")]
 mod host_root;
 mod inputs;
+#[cfg(target_os = "linux")]
+mod lock;
 mod lsp;
 #[cfg(target_os = "linux")]
 mod oci;
