@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Import and unpack of one image, side by side: ours, skopeo with umoci, and buildah; and what memory ours takes.
 
-    tests/bench/images [--binary PATH] [--rounds N]
+    tests/bench/images/unpack.py [--binary PATH] [--rounds N]
 
 The image is that of tests/images: Debian with three layers of changes, compressed by gzip. Each round runs every program once,
 in an order that changes; cold is with the page cache dropped before it (root only). Times are medians. Needs root, and the
@@ -18,9 +18,9 @@ import tempfile
 import time
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
+TESTS = Path(__file__).resolve().parents[2]
 for folder in ["runtime", "images"]:
-    sys.path.insert(0, str(HERE.parent / folder))
+    sys.path.insert(0, str(TESTS / folder))
 
 import image
 from judge import REPOSITORY, Judge
