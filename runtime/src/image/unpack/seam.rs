@@ -210,14 +210,7 @@ fn borrowed(layers: &Layers, lefts: &[Left]) -> Result<Vec<(Seen, Names, Vec<Nam
             }
             let seen = layers.see(&names(target), layer).map_err(machine)?;
             let is_file = |seen: &Seen| FileType::from_raw_mode(seen.stat.st_mode) != FileType::Directory;
-            let seen = seen.filter(is_file).ok_or_else(|| {
-                let (name, target) = (String::from_utf8_lossy(name), String::from_utf8_lossy(target));
-                Error::new(
-                    Kind::Machine,
-                    format!("`{name}` is a hard link to `{target}`, which is in no layer"),
-                )
-                .help("ask who made the image")
-            })?;
+            let seen = seen.filter(is_file).ok_or_else(|| no_such_target(name, target))?;
             // A later entry of its own layer, or a layer above, has the last word.
             let own = layers.stack(&names(name), layer..layer + 1).map_err(machine)?;
             let above = layers.stack(&names(name), layer + 1..lefts.len()).map_err(machine)?;
@@ -241,6 +234,13 @@ fn borrowed(layers: &Layers, lefts: &[Left]) -> Result<Vec<(Seen, Names, Vec<Nam
         }
     }
     Ok(files)
+}
+
+/// A hard link to what is nowhere.
+pub(super) fn no_such_target(name: &[u8], target: &[u8]) -> Error {
+    let (name, target) = (String::from_utf8_lossy(name), String::from_utf8_lossy(target));
+    Error::new(Kind::Machine, format!("`{name}` is a hard link to `{target}`, which is in no layer"))
+        .help("ask who made the image")
 }
 
 /// Gives a file or folder the owner, bits, attributes and times of another.

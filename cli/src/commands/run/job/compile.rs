@@ -34,6 +34,7 @@ pub(super) fn compile(
         backend: vec![BackendName::Oci],
         targets: args.targets.clone(),
         allow_lossy: args.allow_lossy,
+        locked: args.locked,
         gpu_injection: None,
     };
     let mut input = Input::read(&job).map_err(|Unusable(why)| Error::new(Kind::Config, why))?;
