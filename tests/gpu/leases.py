@@ -36,6 +36,8 @@ class Machine:
         programs.mkdir(parents=True, exist_ok=True)
         for program in (HERE / "fake/mps").iterdir():
             shutil.copy2(program, programs)
+        # The server is there until it is ended, also where its daemon is not.
+        shutil.copy2(judge.tool("sleep"), programs / "nvidia-cuda-mps-server")
         self.mps_mode = programs / "fake-mps"
         self.told = jobs.folder / "told"
         self.told.mkdir()
@@ -91,7 +93,7 @@ class Machine:
     def until(self, what, seconds=20):
         deadline = time.monotonic() + seconds
         while not (found := what()):
-            assert time.monotonic() < deadline, f"nothing within {seconds} s"
+            assert time.monotonic() < deadline, f"nothing within {seconds} s; daemons {self.daemons()}, leases {self.call('gpu', 'leases').stdout}"
             time.sleep(0.05)
         return found
 
