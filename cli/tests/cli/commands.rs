@@ -32,6 +32,7 @@ Commands:
   report       Write a page about a job: its time line, what it used, how it ended, the last it
                printed
   exec         Run a further program in a task
+  trace        Count and time a task's calls to the drivers of GPUs, through strace
   stop         End jobs: ask every task, and kill what is left after the grace period
   kill         Send a signal to a job's tasks; `KILL` to all of them ends the job now
   pause        Freeze every task of jobs
@@ -39,6 +40,8 @@ Commands:
   wait         Wait until jobs have ended; exits with the job's exit code
   rm           Remove ended jobs: their records, logs and samples
   gc           Remove old records, and what killed commands have left
+  image        Fetch, show and send images
+  gpu          Show the GPUs of this machine and who has them
   oci          Make, start and remove containers as an OCI runtime does, for podman, containerd and
                others
   plan         Print the plan: what was decided, with every default filled in
