@@ -74,6 +74,8 @@ fn main() -> ExitCode {
         Command::Gpu(gpu) => return commands::jobs::finish(commands::gpu::run(&gpu.command)),
         #[cfg(target_os = "linux")]
         Command::Oci(oci) => return commands::oci::run(oci).into(),
+        #[cfg(target_os = "linux")]
+        Command::Lock(lock) => commands::lock::run(lock, &args),
         Command::Init(init) => commands::init::run(init),
         Command::Lsp { .. } => commands::lsp::run(),
         #[cfg(target_os = "linux")]
@@ -110,11 +112,15 @@ fn about_jobs(command: &args::jobs::JobCommand) -> ExitCode {
     })
 }
 
-/// Commands that this program gives itself in another process, with what carries them out.
+/// A command that this program gives itself in another process, with what carries it out.
 #[cfg(target_os = "linux")]
-const HIDDEN: [(&str, fn(std::env::ArgsOs) -> ExitCode); 5] = [
+type Hidden = (&'static str, fn(std::env::ArgsOs) -> ExitCode);
+
+#[cfg(target_os = "linux")]
+const HIDDEN: [Hidden; 6] = [
     (jobc_runtime::network::COMMAND, jobc_runtime::network::hold),
     (jobc_runtime::image::unpack::COMMAND, jobc_runtime::image::unpack::become_worker),
+    (jobc_runtime::image::build::worker::COMMAND, jobc_runtime::image::build::worker::main),
     (jobc_runtime::gpu::hook::COMMAND, jobc_runtime::gpu::hook::main),
     (jobc_runtime::gpu::mps::COMMAND, jobc_runtime::gpu::mps::holder::main),
     (jobc_runtime::gpu::nvml::COMMAND, jobc_runtime::gpu::nvml::answer),

@@ -24,6 +24,8 @@ from judge import REPOSITORY, Judge  # noqa: E402
 
 # What stands for the first cards' nodes: devices that only an exact rule opens, none of those that every container has.
 STAND_INS = ("/dev/fuse", "/dev/net/tun", "/dev/loop-control", "/dev/kmsg")
+# podman's own, as `tests/runtime/podman.py` has them.
+CONFIGURATION = '[containers]\ndefault_ulimits = ["nofile=20000:20000", "nproc=4096:4096"]\n[engine]\nevents_logger = "file"\n'
 RELEASE = "535.104.05"
 LIBRARIES = "usr/lib64/nvidia"
 
@@ -126,7 +128,7 @@ def main():
             judge.skip(f"{', '.join(STAND_INS)} stand for GPUs, and are not all there")
         machine = Machine(jobs, judge)
         cases = (nodes, instances, none, access, driver_files, loader, machine_root, cdi_file, stale_file, hooks, nvidia_hook,
-                 refused, described, jobs_of_files, overhead)
+                 refused, described, podman, jobs_of_files, overhead)
         for case in cases:
             if judge.wants(case.__name__):
                 judge.judge(case.__name__, problems(lambda jobs, case=case: case(machine, judge), jobs))
@@ -394,6 +396,40 @@ def described(machine, judge):
                 yield f"{way}: exit {answer.returncode}: {answer.stdout}{answer.stderr}"
     finally:
         path.unlink()
+
+
+def podman(machine, judge):
+    """podman takes what `jobc gpu cdi` writes, and the hook completes its container as it does ours."""
+    if machine.jobs.account or not shutil.which("podman"):
+        judge.note("podman is not asked: it is not installed, or this is no root")
+        return
+    folder = machine.jobs.folder / "podman"
+    folder.mkdir()
+    # In this judge's own mount namespace.
+    made = not os.path.isdir("/etc/cdi")
+    os.makedirs("/etc/cdi", exist_ok=True)
+    subprocess.run(["mount", "-t", "tmpfs", "cdi", "/etc/cdi"], check=True)
+    try:
+        answer = machine.jobs.call("gpu", "cdi", "--output", "/etc/cdi/jobc.yaml", JOBC_DRIVER_ROOT=str(machine.root), JOBC_NVML="")
+        assert answer.returncode == 0, answer.stderr
+        ours = folder / "jobc-oci"
+        ours.symlink_to(machine.jobs.program)
+        (folder / "containers.conf").write_text(CONFIGURATION)
+        expected = SHARED | {"/dev/nvidia2", "/dev/nvidia-caps/nvidia-cap300", "/dev/nvidia-caps/nvidia-cap301", "cuInit says 42"}
+        for runtime in filter(None, (str(ours), shutil.which("runc"))):
+            root = machine.jobs.folder / f"podman-root-{Path(runtime).name}"
+            shutil.copytree(machine.files, root, symlinks=True)
+            words = ["podman", "--root", f"{folder}/graph", "--runroot", f"{folder}/run", "--tmpdir", f"{folder}/tmp",
+                     "--storage-driver", "vfs", "--cgroup-manager", "cgroupfs", "--runtime", runtime, "run", "--rm", "--network", "none",
+                     "--device", "nvidia.com/gpu=2:1", "--rootfs", str(root), "sh", "-c", f"{LIST}; loads"]
+            answer = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=60,
+                                    env=os.environ | {"CONTAINERS_CONF": str(folder / "containers.conf")})
+            if set(answer.stdout.splitlines()) != expected:
+                yield f"{Path(runtime).name}: exit {answer.returncode}: {answer.stdout}{answer.stderr}"
+    finally:
+        subprocess.run(["umount", "/etc/cdi"], check=True)
+        if made:
+            os.rmdir("/etc/cdi")
 
 
 def jobs_of_files(machine, _):

@@ -9,7 +9,7 @@ use std::fs;
 use camino::{Utf8Path, Utf8PathBuf};
 use jobc_compiler::compile::Output;
 use jobc_compiler::diagnostic::Severity;
-use jobc_compiler::stdlib::providers;
+use jobc_compiler::stdlib::providers::{self, Ask, Companions, Place, Unit, Way};
 use jobc_tests::compile::{Compiled, compile_folder};
 use jobc_tests::{entries, workspace};
 
@@ -117,11 +117,121 @@ fn the_keys_of_a_row_are_in_its_manifests() {
         let pod = row.pod.iter();
         let selectors = pod.clone().flat_map(|pod| pod.node_selector.keys().chain(pod.labels.keys()));
         let words =
-            keys.chain(selectors.map(String::as_str)).chain(pod.flat_map(|pod| pod.scheduler.as_deref()));
+            keys.chain(selectors.map(String::as_str)).chain(pod.filter_map(|pod| pod.scheduler.as_deref()));
         for word in words {
             let plain = word.split(['{', '}']).max_by_key(|part| part.len()).unwrap_or(word);
             let asked = ["resource", "queue"].iter().all(|hole| plain != *hole);
             assert!(!asked || all.contains(plain), "{}: `{plain}` is in none of its manifests", row.name);
         }
     }
+}
+
+/// Where the table of providers stands in `docs/gpu.md`.
+const BEGIN: &str = "<!-- providers: made from";
+const END: &str = "<!-- providers: end -->";
+
+#[test]
+fn the_page_has_every_provider() {
+    let path = workspace().join("docs/gpu.md");
+    let page = fs::read_to_string(&path).expect("the page is there");
+    let begin =
+        page.find(BEGIN).and_then(|at| Some(at + page[at..].find('\n')? + 1)).expect("the table's beginning");
+    let end = page.find(END).expect("the table's end");
+    let made = format!("{}{}{}", &page[..begin], table(), &page[end..]);
+    if std::env::var_os("JOBC_UPDATE").is_some_and(|value| value == "1") {
+        fs::write(&path, made).expect("the page can be written");
+    } else {
+        assert!(page == made, "JOBC_UPDATE=1 writes the table of docs/gpu.md again");
+    }
+}
+
+/// The table of providers, a row each.
+fn table() -> String {
+    let mut rows = vec![
+        "| provider | serves | whole GPUs | slices | kept by | besides |".to_owned(),
+        "|---|---|---|---|---|---|".to_owned(),
+    ];
+    for row in providers::all() {
+        let names: Vec<String> =
+            std::iter::once(&row.name).chain(&row.aliases).map(|name| format!("`{name}`")).collect();
+        let names = names.join(", ");
+        if let Some(why) = &row.unserved {
+            rows.push(format!("| {names} | {} | - | - | - | not written for: {why} |", row.about));
+            continue;
+        }
+        let cell = |ways: &[&Option<Way>]| {
+            let all: Vec<String> =
+                ways.iter().filter_map(|way| Some(asks(way.as_ref()?, row.claim.is_some()))).collect();
+            if all.is_empty() { "-".to_owned() } else { all.join("; ") }
+        };
+        let mut kept: Vec<&str> = [&row.share, &row.profile]
+            .into_iter()
+            .flatten()
+            .filter_map(|way| Some(way.enforce?.words()))
+            .collect();
+        kept.dedup();
+        let kept = if kept.is_empty() { "-".to_owned() } else { kept.join("; ") };
+        let mut besides: Vec<String> = row.pod.iter().flat_map(companions).collect();
+        besides.extend(
+            row.settings.iter().map(|name| format!("the target's `{}`", name.replace("node_selector.", ""))),
+        );
+        let besides = if besides.is_empty() { "-".to_owned() } else { besides.join(", ") };
+        rows.push(format!(
+            "| {names} | {} | {} | {} | {kept} | {besides} |",
+            row.about,
+            cell(&[&row.whole]),
+            cell(&[&row.share, &row.profile])
+        ));
+    }
+    rows.join("\n") + "\n"
+}
+
+fn asks(way: &Way, claimed: bool) -> String {
+    if claimed {
+        return if way.shared_claim { "a claim that the role shares" } else { "a claim" }.to_owned();
+    }
+    way.asks.iter().map(ask).collect::<Vec<_>>().join(", ")
+}
+
+fn ask(ask: &Ask) -> String {
+    let place = match ask.place {
+        Place::Limits | Place::Both => "",
+        Place::Labels => "label ",
+        Place::Annotations => "annotation ",
+        Place::Env | Place::Field => "env ",
+    };
+    let unit = match ask.unit {
+        Some(Unit::B) => "bytes",
+        Some(Unit::MiB) => "MiB",
+        Some(Unit::Blocks) => "256 MiB",
+        Some(Unit::GB) => "GB",
+        Some(Unit::GiB) => "GiB",
+        Some(Unit::Setting) => "by `memory_unit`",
+        None => "",
+    };
+    let amount = match ask.amount.as_str() {
+        "{memory}" => unit.to_owned(),
+        "{cores}" => ask.step.map_or("%".to_owned(), |step| format!("%, in steps of {step}")),
+        "{count}" if unit.is_empty() => String::new(),
+        "{count}" => format!("of {unit}"),
+        "{count}.0" | "{fraction}" => "as a decimal".to_owned(),
+        "{percent}" => "100 a GPU".to_owned(),
+        other => format!("= `{other}`"),
+    };
+    format!("{place}`{}` {amount}", ask.key).trim_end().to_owned()
+}
+
+fn companions(pod: &Companions) -> Vec<String> {
+    let mut all = vec![];
+    all.extend(pod.scheduler.iter().map(|name| format!("`schedulerName: {name}`")));
+    if pod.host_ipc {
+        all.push("`hostIPC`".to_owned());
+    }
+    all.extend(pod.run_as_user.iter().map(|user| format!("`runAsUser: {user}`")));
+    all.extend(pod.linux_capabilities.iter().map(|name| format!("capability `{name}`")));
+    all.extend(pod.labels.iter().map(|(key, value)| format!("label `{key}: {value}`")));
+    all.extend(pod.annotations.iter().map(|(key, value)| format!("annotation `{key}: {value}`")));
+    all.extend(pod.node_selector.iter().map(|(key, value)| format!("nodes with `{key}: {value}`")));
+    all.extend(pod.tolerations.iter().filter_map(|taint| Some(format!("tolerates `{}`", taint.get("key")?))));
+    all
 }

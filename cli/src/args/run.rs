@@ -34,6 +34,9 @@ pub(crate) struct RunArgs {
     /// Go on where something cannot be expressed, and report it as a warning
     #[arg(long, help_heading = JOB)]
     pub allow_lossy: bool,
+    /// Refuse an image that is not in jobc.lock
+    #[arg(long, help_heading = JOB)]
+    pub locked: bool,
     /// Run fewer instances of a role; may be repeated
     #[arg(long, value_name = "ROLE=N", value_parser = parse_scale, help_heading = JOB)]
     pub scale: Vec<(String, u32)>,

@@ -88,7 +88,15 @@ pub(crate) fn claim(claim: &Claim) -> String {
         parts.push(format!("{} of memory", Bytes(claim.memory_bytes)));
     }
     if claim.gpus > 0 {
-        parts.push(format!("{} GPUs", claim.gpus));
+        parts.push(if claim.gpus == 1 { "1 GPU".to_owned() } else { format!("{} GPUs", claim.gpus) });
+    }
+    let slices = claim.leased.slots.iter().filter(|slot| slot.slice.is_some()).count();
+    if slices > 0 {
+        parts.push(if slices == 1 {
+            "a slice of a GPU".to_owned()
+        } else {
+            format!("{slices} slices of GPUs")
+        });
     }
     if claim.disk_bytes > 0 {
         parts.push(format!("{} of disk", Bytes(claim.disk_bytes)));
@@ -108,7 +116,7 @@ fn gpu(slot: &Slot) -> String {
     let cores = slice.cores_percent.map(|percent| format!("{percent} % of the cores"));
     let parts: Vec<String> = memory.into_iter().chain(cores).collect();
     let amount = if parts.is_empty() { String::new() } else { format!(", {}", parts.join(" and ")) };
-    format!("{device}{amount}, shared by {}, enforced by {}", slice.by.as_str(), slice.enforced_by)
+    format!("{device}{amount}, shared by {}, enforced by {}", slice.by.as_str(), slice.enforced_by.words())
 }
 
 /// The attempts that ended before the last one, a line each.

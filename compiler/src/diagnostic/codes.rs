@@ -157,6 +157,7 @@ codes! {
     WITHOUT_USES "J0288" "`with` stands without `uses`";
     SCALE "J0289" "`--scale` does not fit the job";
     READY_PATTERN "J0290" "the pattern of `ready` is not a regular expression";
+    IMAGE_NOT_LOCKED "J0291" "an image is not in jobc.lock";
 
     // ---- J03xx: check (lints) -------------------------------------------------------------------
     ALLOW "J0300" "`x-jobc-allow` lists what is no code";
@@ -242,6 +243,7 @@ codes! {
 
     // ---- J05xx: targets and other input formats -------------------------------------------------
     NO_SUCH_TARGET "J0501" "there is no such target";
+    LOCK_FORM "J0502" "jobc.lock cannot be used";
     OPENPAI_FIELD "J0521" "a field of an OpenPAI job is not known";
     OPENPAI_VALUE "J0522" "a value of an OpenPAI job cannot be used";
     OPENPAI_MISSING "J0523" "a field of an OpenPAI job is missing";

@@ -110,6 +110,17 @@ pub(super) fn too_much(
         let of_role = all(demand);
         format!("`{}` needs {of_role}, this machine has {}", demand.role, placement::room_for(demand, room))
     };
+    let unknown = demand.soft().is_some_and(|(share, _)| share.memory_bytes.is_some())
+        && placement::eligible(demand, inventory)
+            .iter()
+            .all(|card| inventory.gpu(*card).is_none_or(|gpu| gpu.memory_bytes.is_none()));
+    if unknown && !inventory.gpus.is_empty() {
+        let what = all(demand);
+        let message =
+            format!("`{}` needs {what}, and nobody tells how much memory the cards have", demand.role);
+        return Error::new(Kind::Unenforceable, message)
+            .help("`jobc doctor` says what keeps NVML from telling; or ask for a share of the cores alone");
+    }
     let there = there(inventory);
     let message =
         if there.is_empty() || kind.is_empty() { message } else { format!("{message}: it has {there}") };

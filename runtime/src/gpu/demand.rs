@@ -132,7 +132,7 @@ impl Demand {
     }
 
     /// Whether several tasks have the same card at once, each with a limit or none.
-    pub(super) fn soft(&self) -> Option<(&SharePlan, Sharing)> {
+    pub(crate) fn soft(&self) -> Option<(&SharePlan, Sharing)> {
         self.share.as_ref().filter(|(_, by)| *by != Sharing::Mig).map(|(share, by)| (share, *by))
     }
 

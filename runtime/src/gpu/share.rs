@@ -136,3 +136,48 @@ pub(super) fn make_for_all(folder: &Path) -> Result<PathBuf> {
         .map_err(|error| failed("make the folder", folder, &error))?;
     Ok(folder.to_owned())
 }
+
+#[cfg(test)]
+mod tests {
+    use insta::assert_snapshot;
+    use jobc_schema::gpu::Vendor;
+
+    use super::super::lease::Slice;
+    use super::*;
+
+    #[test]
+    fn a_task_has_the_library_and_its_limits_card_by_card() {
+        let mut spec: Spec = serde_json::from_str(
+            r#"{"ociVersion": "1.0.2", "process": {"cwd": "/", "user": {"uid": 0, "gid": 0}, "env": ["LD_PRELOAD=/own.so"]}}"#,
+        )
+        .unwrap();
+        let slot = |gpu: u32, memory: u64| {
+            let device = DeviceId { vendor: Vendor::Nvidia, gpu, mig: None };
+            let by = Sharing::Hami;
+            let (memory_bytes, cores_percent) = (Some(memory), Some(40));
+            let slice = Slice { memory_bytes, cores_percent, by, enforced_by: by.enforcer(), cards: vec![] };
+            Slot { device, name: gpu.to_string(), slice: Some(slice) }
+        };
+        let hami = Some(("/machine/libvgpu.so".into(), "/run/locks".into()));
+        let served = Served { hami, ..Served::default() };
+        assert!(served.give(&mut spec, &[slot(2, 8 << 30), slot(5, 1)]).is_empty());
+        let mounts = spec.mounts().iter().flatten().map(|mount| {
+            let source = mount.source().as_ref().unwrap().display().to_string();
+            format!(
+                "{source} at {}, {}",
+                mount.destination().display(),
+                mount.options().as_ref().unwrap().join(" ")
+            )
+        });
+        let env = spec.process().as_ref().unwrap().env().clone().unwrap();
+        assert_snapshot!(env.into_iter().chain(mounts).collect::<Vec<_>>().join("\n"), @r"
+        LD_PRELOAD=/usr/local/vgpu/libvgpu.so:/own.so
+        CUDA_DEVICE_MEMORY_SHARED_CACHE=/tmp/jobc-vgpu.cache
+        CUDA_DEVICE_MEMORY_LIMIT_0=8192m
+        CUDA_DEVICE_MEMORY_LIMIT_1=1m
+        CUDA_DEVICE_SM_LIMIT=40
+        /machine/libvgpu.so at /usr/local/vgpu/libvgpu.so, rbind rprivate nosuid nodev ro
+        /run/locks at /tmp/vgpulock, rbind rprivate nosuid nodev
+        ");
+    }
+}

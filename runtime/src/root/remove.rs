@@ -6,12 +6,13 @@
 use std::ffi::{CStr, CString};
 use std::fs;
 use std::io;
-use std::os::fd::AsRawFd as _;
+use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use linux_raw_sys::general::CLONE_NEWUSER;
-use rustix::fs::{CWD, Mode, OFlags};
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags};
+use rustix::io::Errno;
 
 use crate::bundle::because;
 use crate::error::{Error, Kind, Result};
@@ -26,7 +27,7 @@ pub fn remove(folder: &Path) -> Result<()> {
     let failed = |because: &str| {
         Err(Error::new(Kind::Machine, format!("cannot remove `{}`: {because}", folder.display())))
     };
-    match fs::remove_dir_all(folder) {
+    match remove_tree(folder) {
         Ok(()) => return Ok(()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
@@ -34,7 +35,7 @@ pub fn remove(folder: &Path) -> Result<()> {
     }
     // What cannot be opened up is another id's, which the second error says.
     let _ = open_up(folder);
-    match fs::remove_dir_all(folder) {
+    match remove_tree(folder) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
         Err(error) => return failed(&because(&error)),
         Ok(()) => return Ok(()),
@@ -44,6 +45,63 @@ pub fn remove(folder: &Path) -> Result<()> {
         _ => failed("files in it belong to ids that this user cannot take"),
     }
 }
+
+/// Removes a folder and all that is in it, or what else stands there.
+///
+/// The standard library's takes a descriptor and a piece of the stack for each folder on the way down, and an archive may have
+/// made as many as it likes: by way of links even deeper than a path can say. Here those very deep down are moved to the top.
+fn remove_tree(path: &Path) -> io::Result<()> {
+    let mut moved = 0;
+    loop {
+        let top = match rustix::fs::openat(CWD, path, FOLDER, Mode::empty()) {
+            Err(Errno::NOTDIR | Errno::LOOP) => return fs::remove_file(path),
+            other => other?,
+        };
+        let before = moved;
+        empty(&top, 1, &top, &mut moved)?;
+        if moved == before {
+            return fs::remove_dir(path);
+        }
+    }
+}
+
+/// Removes what is in a folder, but for what it moves to the top.
+fn empty(folder: &OwnedFd, depth: usize, top: &OwnedFd, moved: &mut usize) -> io::Result<()> {
+    const DEEP: usize = 128;
+    for entry in Dir::read_from(folder)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if matches!(name.to_bytes(), b"." | b"..") {
+            continue;
+        }
+        if entry.file_type() == FileType::Directory || entry.file_type() == FileType::Unknown {
+            match rustix::fs::openat(folder, name, FOLDER, Mode::empty()) {
+                Ok(_) if depth == DEEP => {
+                    loop {
+                        *moved += 1;
+                        match rustix::fs::renameat(folder, name, top, format!(".moved-up-{moved}")) {
+                            // Something has that name already.
+                            Err(Errno::NOTDIR | Errno::NOTEMPTY | Errno::EXIST) => {}
+                            other => break other?,
+                        }
+                    }
+                    continue;
+                }
+                Ok(inner) => {
+                    empty(&inner, depth + 1, top, moved)?;
+                    rustix::fs::unlinkat(folder, name, AtFlags::REMOVEDIR)?;
+                    continue;
+                }
+                Err(Errno::NOTDIR | Errno::LOOP) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        rustix::fs::unlinkat(folder, name, AtFlags::empty())?;
+    }
+    Ok(())
+}
+
+const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// Gives the owner every right to every folder below a path.
 fn open_up(path: &Path) -> io::Result<()> {

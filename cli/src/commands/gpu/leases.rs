@@ -57,7 +57,7 @@ fn leases(leases: &[Lease]) -> Table<6> {
             lease.job.clone(),
             lease.user.to_string(),
             slice.unwrap_or_else(|| "all".to_owned()),
-            lease.slice.as_ref().map_or_else(|| "-".to_owned(), |slice| slice.enforced_by.to_string()),
+            lease.slice.as_ref().map_or_else(|| "-".to_owned(), |slice| slice.enforced_by.words().to_owned()),
         ]);
     }
     table

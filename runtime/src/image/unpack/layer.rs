@@ -36,6 +36,12 @@ pub(super) fn unpack(of: &Unpacking<'_>, layer: &Descriptor, diff_id: &Digest, o
         .and_then(|()| Tree::layer(&files, owners))
         .map_err(|error| failed(&error))
         .and_then(|tree| pour(of, layer, diff_id, tree))?;
+    // Below the lowest layer there is nothing to link to.
+    if let Some((name, target)) = left.borrowed.first()
+        && of.layers.first().is_some_and(|(_, lowest)| *lowest == diff_id)
+    {
+        return Err(seam::no_such_target(name, target));
+    }
     for device in &left.without {
         let shown = String::from_utf8_lossy(device);
         (of.told)(Progress::Note(format!(

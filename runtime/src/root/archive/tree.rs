@@ -380,7 +380,7 @@ impl Tree {
     /// Gives an open file or folder its owner, bits, attributes and time, in the order in which none undoes another.
     fn dress(&self, file: &File, attributes: &Attributes, has_bits: bool) -> io::Result<()> {
         if let Some((uid, gid)) = self.owner(attributes) {
-            rustix::fs::fchown(file, uid, gid)?;
+            rustix::fs::fchown(file, uid, gid).map_err(|errno| not_granted(errno, attributes))?;
         }
         for (name, value) in &attributes.extended {
             let own = name.as_bytes().starts_with(b"user.");
@@ -402,7 +402,8 @@ impl Tree {
     /// Gives what is not opened its owner.
     fn own_name(&self, parent: &OwnedFd, name: &CStr, attributes: &Attributes) -> io::Result<()> {
         if let Some((uid, gid)) = self.owner(attributes) {
-            rustix::fs::chownat(parent, name, uid, gid, AtFlags::SYMLINK_NOFOLLOW)?;
+            rustix::fs::chownat(parent, name, uid, gid, AtFlags::SYMLINK_NOFOLLOW)
+                .map_err(|errno| not_granted(errno, attributes))?;
         }
         Ok(())
     }
@@ -418,6 +419,17 @@ impl Tree {
         let kept = if self.owners == Owners::Mine { 0o1777 } else { 0o7777 };
         Mode::from_raw_mode(attributes.mode & kept)
     }
+}
+
+/// Why an owner cannot be given: an id that is not mapped in this user namespace is none (chown(2)).
+fn not_granted(errno: Errno, attributes: &Attributes) -> io::Error {
+    if errno != Errno::INVAL {
+        return errno.into();
+    }
+    let Attributes { uid, gid, .. } = attributes;
+    let words =
+        format!("it belongs to {uid}:{gid}, and /etc/subuid and /etc/subgid do not grant so many ids");
+    io::Error::new(io::ErrorKind::InvalidInput, words)
 }
 
 /// Makes a folder opaque.

@@ -30,3 +30,20 @@ fn a_link_is_not_followed() {
     remove(&root).expect("removed");
     assert!(outside.exists());
 }
+
+#[test]
+fn folders_deeper_than_there_are_descriptors() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let top = dir.path().join("top");
+    fs::create_dir(&top).expect("a folder");
+    let mut at = rustix::fs::openat(CWD, &top, FOLDER, Mode::empty()).expect("open");
+    for _ in 0..30_000 {
+        rustix::fs::mkdirat(&at, c"d", Mode::RWXU).expect("a folder");
+        at = rustix::fs::openat(&at, c"d", FOLDER, Mode::empty()).expect("open");
+    }
+    drop(at);
+    fs::write(top.join(".moved-up-1"), "a name that is taken").expect("a file");
+    fs::create_dir(top.join(".moved-up-2")).expect("a folder");
+    remove(&top).expect("removed");
+    assert!(!top.exists());
+}

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 /// A word as the shell takes it: bare where it is plain, else in single quotes.
-pub(super) fn word(text: &str) -> Cow<'_, str> {
+pub(crate) fn word(text: &str) -> Cow<'_, str> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "._-+=/:@%,".contains(c);
     if !text.is_empty() && text.chars().all(plain) {
         Cow::Borrowed(text)

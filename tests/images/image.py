@@ -1,0 +1,56 @@
+"""The image that the judges of this folder share: Debian by debootstrap with three layers of changes, made once by umoci."""
+
+import subprocess
+
+from judge import REPOSITORY
+
+PLACE = REPOSITORY / "target/images-cache"
+
+# What each layer changes: files replaced, removed and added, folders removed and made again, links of both kinds, bits, owners,
+# times, capabilities and attributes, a device, a pipe, holes, long names.
+CHANGES = ["""
+rm -rf usr/share/doc var/cache/apt
+echo changed >etc/hostname
+mkdir -p srv/data/deep && truncate -s 40M srv/data/holes && printf end >>srv/data/holes
+ln etc/debian_version srv/hard && ln -s /etc/debian_version srv/soft
+chmod 4755 bin/ls && chown 33:33 srv/data && chmod 2775 srv/data
+touch -d '2001-02-03 04:05:06.789012345Z' srv/data/deep
+""", """
+rm -rf srv/data/deep && mkdir srv/data/deep && echo new >srv/data/deep/file
+rm etc/hostname
+setcap cap_net_raw,cap_dac_override,cap_fowner+ep usr/bin/perl 2>/dev/null || setcap cap_net_raw+ep bin/cat
+setfattr -n user.note -v "$(printf 'two\\nlines')" etc/debian_version
+mknod srv/device c 1 3 && mkfifo srv/pipe
+long=$(printf 'n%.0s' $(seq 120)); mkdir -p srv/$long && echo x >srv/$long/$long
+""", """
+rm -rf usr/share/locale && mkdir usr/share/locale && echo x >usr/share/locale/only
+rm srv/soft && mkdir srv/soft && echo y >srv/soft/inner
+echo appended >>etc/debian_version
+chown 65534:65534 srv/pipe
+"""]
+
+
+def make(judge):
+    """The layout, whose image is called `debian`; made where it is not there yet."""
+    layout = PLACE / "layout"
+    if (PLACE / "whole").exists():
+        return layout
+    for tool in ["debootstrap", "umoci", "setcap", "setfattr"]:
+        judge.tool(tool)
+    PLACE.mkdir(parents=True, exist_ok=True)
+    base = PLACE / "base"
+    if not (base / "etc/debian_version").exists():
+        run(f"rm -rf {base} && debootstrap --variant=minbase bookworm {base} >{PLACE}/debootstrap.log")
+    bundle = PLACE / "bundle"
+    run(f"rm -rf {layout} {bundle} && umoci init --layout {layout} && umoci new --image {layout}:debian && "
+        f"umoci unpack --image {layout}:debian {bundle} && cp -a {base}/. {bundle}/rootfs/ && "
+        f"umoci repack --image {layout}:debian {bundle}")
+    for change in CHANGES:
+        run(f"rm -rf {bundle} && umoci unpack --image {layout}:debian {bundle} && cd {bundle}/rootfs && {{ {change.strip()}\n}} && "
+            f"umoci repack --image {layout}:debian {bundle}")
+    run(f"rm -rf {bundle} && umoci gc --layout {layout} && chmod -R a+rX {PLACE} && touch {PLACE}/whole")
+    return layout
+
+
+def run(script):
+    subprocess.run(["sh", "-ec", script], check=True, stdout=subprocess.DEVNULL)
