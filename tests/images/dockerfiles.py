@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from scene import Home  # noqa: E402
+from home import Home  # noqa: E402
 
 BOTH, NEITHER, OURS, THEIRS = "both", "neither", "only jobc", "only buildah"
 

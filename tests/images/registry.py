@@ -11,7 +11,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from scene import Home
+from home import Home
 from judge import Judge, scratch
 
 

@@ -191,14 +191,15 @@ impl Provider<'_> {
     /// An image by its reference: of the store, or of its registry.
     fn fetched(&self, name: &str) -> Result<Descriptor> {
         let reference: Reference = name.parse()?;
-        let there = self.store.find(&reference)?;
+        let here = Platform::here();
+        let there = self.store.find(&reference)?.filter(|there| self.store.is_whole(there, &here));
         match (self.args.pull, there) {
             (Pull::Missing | Pull::Never, Some(there)) => Ok(there),
             (Pull::Never, None) => Err(Error::new(Kind::State, format!("the image `{name}` is not here"))
                 .help(format!("fetch it with `jobc image pull {name}`, or leave `--pull never` out"))),
             (Pull::Missing | Pull::Always, _) => {
                 let fetch: Box<dyn Fetch> = registries::fetcher(false)?;
-                fetch.fetch(self.store, &reference, &Platform::here(), self.told)
+                fetch.fetch(self.store, &reference, &here, self.told)
             }
         }
     }
