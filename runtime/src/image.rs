@@ -28,8 +28,8 @@ pub use store::{Image, Store};
 
 /// Whoever can bring an image from a registry into a store.
 pub trait Fetch: Sync {
-    /// Brings an image into the store under its name, unless it is whole there, and returns what the name stands for: an index
-    /// or a manifest.
+    /// Brings what a name stands for now into the store under that name, and returns it: an index or a manifest. What is in the
+    /// store already is not brought again; an image that is named by its digest and whole there is asked for nowhere.
     ///
     /// # Errors
     ///
