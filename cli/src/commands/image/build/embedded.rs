@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use indexmap::IndexMap;
 use jobc_runtime::error::Error;
 use jobc_runtime::image::build::{self, BuildError, Compression, Request};
 use jobc_runtime::image::dockerfile::ignore::{self, Ignore};
@@ -47,6 +48,7 @@ pub(super) fn build(
         pull: args.pull,
         epoch: args.timestamp,
         platform,
+        locked: IndexMap::new(),
         compression: Compression::default(),
         fetch: fetch.as_deref(),
     };

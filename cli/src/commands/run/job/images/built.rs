@@ -3,12 +3,13 @@
 use std::path::PathBuf;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use indexmap::IndexMap;
 use jobc_compiler::compile::Artifact;
 use jobc_runtime::error::{Error, Kind, Result};
 use jobc_runtime::image::build::{self, BuildError, Compression, Request};
 use jobc_runtime::image::dockerfile::ignore::{self, Ignore};
 use jobc_runtime::image::dockerfile::{self, Options, Refusal, Refusals};
-use jobc_runtime::image::{Descriptor, Platform};
+use jobc_runtime::image::{Descriptor, Digest, Platform};
 use jobc_runtime::secrets::Secrets;
 use jobc_schema::plan::{ImagePlan, ImageSource};
 
@@ -64,12 +65,13 @@ pub(super) fn build(by: &Provider<'_>, job: &BuiltJob, image: &ImagePlan) -> Res
         build: &build,
         context: Some(recipe.context),
         ignore,
-        labels: indexmap::IndexMap::new(),
+        labels: IndexMap::new(),
         tags: vec![image.reference.parse()?],
         secrets: named
             .iter()
             .map(|name| Ok((name.clone(), secrets.get(name)?.clone())))
             .collect::<Result<_>>()?,
+        locked: locked(image)?,
         no_cache: false,
         pull: by.args.pull == Pull::Always,
         epoch: None,
@@ -86,6 +88,12 @@ pub(super) fn build(by: &Provider<'_>, job: &BuiltJob, image: &ImagePlan) -> Res
             Error { message: format!("{place}{}", error.message), ..error }
         }
     })
+}
+
+/// The digests that jobc.lock has for bases. In a Dockerfile that was compiled they stand already.
+fn locked(image: &ImagePlan) -> Result<IndexMap<String, Digest>> {
+    let ImageSource::Dockerfile { locked, .. } = &image.source else { return Ok(IndexMap::new()) };
+    locked.iter().map(|(name, digest)| Ok((name.clone(), digest.parse()?))).collect()
 }
 
 fn recipe(by: &Provider<'_>, job: &BuiltJob, image: &ImagePlan) -> Result<Recipe> {
