@@ -16,6 +16,7 @@ from judge import REPOSITORY, Judge, scratch
 
 # Run in a mount namespace of its own, where the layers are an overlay.
 LIST = """
+import hashlib, json, os, stat, sys
 top, found, inodes = sys.argv[1].encode(), {}, {}
 for folder, names, files in os.walk(top):
     for name in [b"."] * (folder == top) + names + files:

@@ -343,12 +343,14 @@ impl Builder<'_> {
     }
 
     fn unpacked(&self, layers: &[Layer]) -> Result<Vec<PathBuf>> {
-        let mut config = Config::default();
+        let Platform { os, architecture, variant, .. } = self.request.platform.clone();
+        let mut config = Config { os, architecture, variant, ..Config::default() };
         config.rootfs.diff_ids = layers.iter().map(|layer| layer.diff_id.clone()).collect();
         let blobs = layers.iter().map(|layer| layer.blob.clone()).collect();
-        let descriptor = Descriptor::new(media::MANIFEST, Digest::of(b""), 0);
-        let image = Image { manifest: Manifest::new(descriptor.clone(), blobs), descriptor, config };
-        unpack::layers(self.store, &image, self.told, &self.ended)
+        // As an image of its own: where another process unpacks, it finds the layers in the store by this.
+        let manifest = Manifest::new(self.store.put_json(&config, media::CONFIG)?, blobs);
+        let descriptor = self.store.put_json(&manifest, media::MANIFEST)?;
+        unpack::layers(self.store, &Image { descriptor, manifest, config }, self.told, &self.ended)
     }
 
     /// Keeps the folder that a layer was made in until the build is done; another one of the same content stays.

@@ -32,8 +32,7 @@ fn busybox() -> Option<PathBuf> {
 }
 
 /// Begins a file system by busybox.
-const BASE: &str =
-    "FROM scratch\nCOPY busybox /bin/busybox\nRUN [\"/bin/busybox\", \"--install\", \"-s\", \"/bin\"]\n";
+const BASE: &str = "FROM scratch AS base\nCOPY busybox /bin/busybox\nRUN [\"/bin/busybox\", \"--install\", \"-s\", \"/bin\"]\n";
 
 impl Case {
     fn new() -> Option<Self> {

@@ -85,7 +85,7 @@ fn enter_layers(
             links.push((c_path(&folder.join(name), "/root/path")?, c_string(name, "/root/path")?));
         }
         // What is kept is read without this overlay: renamed folders are copied, and changed files whole.
-        options.push_str(",redirect_dir=off,metacopy=off,index=off,volatile");
+        options.push_str(",redirect_dir=nofollow,metacopy=off,index=off,volatile");
     }
     if in_user_namespace {
         options.push_str(",userxattr");
