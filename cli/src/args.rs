@@ -7,6 +7,8 @@ pub(crate) mod image;
 #[cfg(target_os = "linux")]
 pub(crate) mod jobs;
 #[cfg(target_os = "linux")]
+pub(crate) mod lock;
+#[cfg(target_os = "linux")]
 pub(crate) mod oci;
 #[cfg(target_os = "linux")]
 pub(crate) mod run;
@@ -22,7 +24,7 @@ use jobc_schema::BackendName;
 use jobc_schema::target::GpuInjection;
 
 #[cfg(target_os = "linux")]
-use {gpu::GpuArgs, image::ImageArgs, jobs::JobCommand, oci::OciArgs, run::RunArgs};
+use {gpu::GpuArgs, image::ImageArgs, jobs::JobCommand, lock::LockArgs, oci::OciArgs, run::RunArgs};
 
 /// Compile one job file into Dockerfiles, OCI bundles, cgroup files, Kubernetes manifests and OpenPAI jobs.
 #[derive(Debug, Parser)]
@@ -59,6 +61,9 @@ pub(crate) enum Command {
     /// Make, start and remove containers as an OCI runtime does, for podman, containerd and others
     #[cfg(target_os = "linux")]
     Oci(OciArgs),
+    /// Write down the digest that each of a job's images stands for, in jobc.lock
+    #[cfg(target_os = "linux")]
+    Lock(LockArgs),
     /// Print the plan: what was decided, with every default filled in
     Plan(PlanArgs),
     /// Print a JSON Schema
@@ -165,6 +170,9 @@ pub(crate) struct JobArgs {
     /// Go on where a backend cannot express something, and report it as a warning
     #[arg(long)]
     pub allow_lossy: bool,
+    /// Refuse an image that is not in jobc.lock
+    #[arg(long)]
+    pub locked: bool,
     /// What of the GPU set-up OCI bundles carry besides the NVIDIA environment
     #[arg(long, value_enum, value_name = "HOW")]
     pub gpu_injection: Option<GpuInjectionArg>,
@@ -304,6 +312,13 @@ impl From<GpuInjectionArg> for GpuInjection {
 /// place of.
 pub(crate) fn table_or_json() -> impl TypedValueParser<Value = FormatArg> {
     PossibleValuesParser::new([PossibleValue::new("table"), PossibleValue::new("json")])
+        .map(|word| if word == "json" { FormatArg::Json } else { FormatArg::Text })
+}
+
+/// `yaml` or `json`, for a file.
+#[cfg(target_os = "linux")]
+pub(crate) fn yaml_or_json() -> impl TypedValueParser<Value = FormatArg> {
+    PossibleValuesParser::new([PossibleValue::new("yaml"), PossibleValue::new("json")])
         .map(|word| if word == "json" { FormatArg::Json } else { FormatArg::Text })
 }
 

@@ -24,6 +24,8 @@ pub(crate) mod inspect;
 #[cfg(target_os = "linux")]
 pub(crate) mod jobs;
 #[cfg(target_os = "linux")]
+pub(crate) mod lock;
+#[cfg(target_os = "linux")]
 pub(crate) mod logs;
 pub(crate) mod lsp;
 pub(crate) mod man;
@@ -45,6 +47,8 @@ pub(crate) mod stats;
 pub(crate) mod stop;
 #[cfg(target_os = "linux")]
 pub(crate) mod top;
+#[cfg(target_os = "linux")]
+pub(crate) mod trace;
 
 use crate::Outcome;
 use crate::input::Unusable;

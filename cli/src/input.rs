@@ -6,6 +6,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use jobc_compiler::adjust::Adjustments;
 use jobc_compiler::compile::Request;
 use jobc_compiler::files;
+use jobc_compiler::lock::Locking;
 use jobc_compiler::source::{Source, SourceId, Sources};
 
 use crate::args::JobArgs;
@@ -82,9 +83,11 @@ impl Input {
             params: self.params.clone(),
             only_targets: args.target.clone(),
             run_here: false,
+            gpus_here: None,
             only_backends: args.backend.clone(),
             allow_lossy: args.allow_lossy,
             gpu_injection: args.gpu_injection.map(Into::into),
+            locking: if args.locked { Locking::Required } else { Locking::Followed },
             adjustments: Adjustments::default(),
             files: &self.files,
             to_job,

@@ -74,6 +74,8 @@ fn main() -> ExitCode {
         Command::Gpu(gpu) => return commands::jobs::finish(commands::gpu::run(&gpu.command)),
         #[cfg(target_os = "linux")]
         Command::Oci(oci) => return commands::oci::run(oci).into(),
+        #[cfg(target_os = "linux")]
+        Command::Lock(lock) => commands::lock::run(lock, &args),
         Command::Init(init) => commands::init::run(init),
         Command::Lsp { .. } => commands::lsp::run(),
         #[cfg(target_os = "linux")]
@@ -99,6 +101,7 @@ fn about_jobs(command: &args::jobs::JobCommand) -> ExitCode {
         JobCommand::Top(top) => commands::top::run(top),
         JobCommand::Report(report) => commands::report::run(report),
         JobCommand::Exec(exec) => commands::exec::run(exec),
+        JobCommand::Trace(trace) => commands::trace::run(trace),
         JobCommand::Stop(stop) => commands::stop::stop(stop),
         JobCommand::Kill(kill) => commands::stop::kill(kill),
         JobCommand::Pause(jobs) => commands::stop::pause(jobs),
@@ -108,6 +111,20 @@ fn about_jobs(command: &args::jobs::JobCommand) -> ExitCode {
         JobCommand::Gc(gc) => commands::rm::gc(gc),
     })
 }
+
+/// A command that this program gives itself in another process, with what carries it out.
+#[cfg(target_os = "linux")]
+type Hidden = (&'static str, fn(std::env::ArgsOs) -> ExitCode);
+
+#[cfg(target_os = "linux")]
+const HIDDEN: [Hidden; 6] = [
+    (jobc_runtime::network::COMMAND, jobc_runtime::network::hold),
+    (jobc_runtime::image::unpack::COMMAND, jobc_runtime::image::unpack::become_worker),
+    (jobc_runtime::image::build::worker::COMMAND, jobc_runtime::image::build::worker::main),
+    (jobc_runtime::gpu::hook::COMMAND, jobc_runtime::gpu::hook::main),
+    (jobc_runtime::gpu::mps::COMMAND, jobc_runtime::gpu::mps::holder::main),
+    (jobc_runtime::gpu::nvml::COMMAND, jobc_runtime::gpu::nvml::answer),
+];
 
 /// `jobc run` and `jobc oci`, told by the first word, or by the name `jobc-oci` that podman is given.
 ///
@@ -120,12 +137,9 @@ fn containers() -> Option<ExitCode> {
     let name = words.next().unwrap_or_default();
     let renamed = std::path::Path::new(&name).file_name().is_some_and(|name| name == "jobc-oci");
     let word = if renamed { Some("oci".into()) } else { words.next() };
-    if word.as_deref() == Some(jobc_runtime::network::COMMAND.as_ref()) {
-        return Some(jobc_runtime::network::hold(words));
-    }
-    if word.as_deref() == Some(jobc_runtime::image::unpack::COMMAND.as_ref()) {
+    if let Some((_, command)) = HIDDEN.iter().find(|(name, _)| word.as_deref() == Some(name.as_ref())) {
         ALLOCATOR.choose(Choice::System);
-        return Some(jobc_runtime::image::unpack::become_worker(words));
+        return Some(command(words));
     }
     let is_run = word.as_deref() == Some("run".as_ref());
     if !is_run && word.as_deref() != Some("oci".as_ref()) {

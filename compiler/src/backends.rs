@@ -12,4 +12,4 @@ pub mod oci;
 pub mod openpai;
 
 #[cfg(all(test, any(feature = "oci", feature = "cgroup", feature = "kubernetes")))]
-mod fixture;
+pub(crate) mod fixture;

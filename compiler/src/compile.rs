@@ -1,10 +1,12 @@
 //! The passes in order: what the command line, the editor and the tests call.
 
+use std::collections::BTreeSet;
+
 use camino::Utf8PathBuf;
 use indexmap::IndexMap;
-use jobc_schema::plan::{JobPlan, Plan, TargetPlan};
-use jobc_schema::target::{GpuInjection, Target};
-use jobc_schema::{BackendName, Pointer, Targets};
+use jobc_schema::plan::{JobPlan, Plan, RolePlan, TargetPlan};
+use jobc_schema::target::{GpuInjection, Target, TargetGpus};
+use jobc_schema::{BackendName, Job, Pointer, Targets};
 
 use crate::adjust::{Adjustments, adjust};
 use crate::backend::{Content, Context, PartOf};
@@ -12,6 +14,7 @@ use crate::diagnostic::{Diagnostic, DocumentId, Place, Sink, codes};
 use crate::document::Document;
 use crate::expand::{Overrides, expand};
 use crate::files::Files;
+use crate::lock::{Lock, Locking};
 use crate::lower::{Lowered, OnRefusal};
 use crate::salvage::{is_about_names, salvage};
 use crate::source::{SourceId, Sources};
@@ -33,12 +36,16 @@ pub struct Request<'a> {
     /// Whether the job is to be run on this machine: for one target that has the oci backend, which is the one asked for,
     /// else the only such one of the file's defaults, else the built-in `local`.
     pub run_here: bool,
+    /// Looks at the GPUs of this machine, where the job is to be run on it; asked only where the job wants some.
+    pub gpus_here: Option<&'a dyn Fn() -> TargetGpus>,
     /// The backends asked for; empty: all of each target.
     pub only_backends: Vec<BackendName>,
     /// Whether what cannot be expressed becomes a warning.
     pub allow_lossy: bool,
     /// What of the GPU set-up OCI bundles carry.
     pub gpu_injection: Option<GpuInjection>,
+    /// What is made of `jobc.lock`.
+    pub locking: Locking,
     /// What runs of the job, where that is less than all.
     pub adjustments: Adjustments,
     /// Files beside the job file.
@@ -55,6 +62,8 @@ pub struct Planned {
     pub on_refusal: OnRefusal,
     /// Roles with fewer instances than the file says, with what it says.
     pub scaled: IndexMap<String, u32>,
+    /// The images that the jobs name, as they name them, but for those with a digest.
+    pub images: BTreeSet<String>,
     document: Document,
     targets: Option<Document>,
 }
@@ -90,8 +99,12 @@ pub fn plan(sources: &mut Sources, request: &Request<'_>, sink: &mut Sink) -> Op
     let document = document.and_then(|d| template::expand_templates(d, sources, request.files, sink));
     let document = document.and_then(|d| import::import(d, sources, sink));
     let targets = targets_document.as_ref().and_then(|d| validate::targets(d, sink));
-    let planned =
-        document.as_ref().and_then(|document| decide(document, targets.as_ref(), sources, request, sink));
+    let lock = Lock::read(request.locking, request.job, request.files, sources, sink);
+    // Where the lock itself is wrong, what else is wrong is worth knowing too.
+    let lock = lock.unwrap_or_default();
+    let planned = document
+        .as_ref()
+        .and_then(|document| decide(document, targets.as_ref(), &lock, sources, request, sink));
     if let Some(document) = &document {
         silence(document, sink);
         sink.locate(DocumentId::Job, document);
@@ -104,7 +117,8 @@ pub fn plan(sources: &mut Sources, request: &Request<'_>, sink: &mut Sink) -> Op
         return None;
     }
     let Decided { jobs, on_refusal, scaled } = planned?;
-    Some(Planned { jobs, on_refusal, scaled, document: document?, targets: targets_document })
+    let images = lock.into_asked();
+    Some(Planned { jobs, on_refusal, scaled, images, document: document?, targets: targets_document })
 }
 
 /// What passes 2 to 4 make of a document.
@@ -118,6 +132,7 @@ struct Decided {
 fn decide(
     document: &Document,
     targets: Option<&Targets>,
+    lock: &Lock,
     sources: &mut Sources,
     request: &Request<'_>,
     sink: &mut Sink,
@@ -135,14 +150,22 @@ fn decide(
     let overrides = Overrides { set: request.set.clone(), params };
     if let Some(left) = salvaged {
         let mut aside = Sink::new();
-        plans(&left, &places[..places.len().min(1)], &overrides, sources, request, &mut aside);
+        plans(
+            &left,
+            &places[..places.len().min(1)],
+            &overrides,
+            &Lock::default(),
+            sources,
+            request,
+            &mut aside,
+        );
         aside.retain(is_about_names);
         sink.append(aside);
     }
     if !sound || (request.targets.is_some() && targets.is_none()) {
         return None;
     }
-    let (jobs, scaled) = plans(document, &places, &overrides, sources, request, sink);
+    let (jobs, scaled) = plans(document, &places, &overrides, lock, sources, request, sink);
     Some(Decided { jobs, on_refusal, scaled })
 }
 
@@ -151,6 +174,7 @@ fn plans(
     document: &Document,
     places: &[TargetPlan],
     overrides: &Overrides,
+    lock: &Lock,
     sources: &mut Sources,
     request: &Request<'_>,
     sink: &mut Sink,
@@ -165,11 +189,11 @@ fn plans(
         }
         let Some(job) = validate::job(&variant.document, sink) else { continue };
         for place in places {
-            let Some(mut plan) = resolve::resolve(&job, variant, place, request.files, sink) else {
+            let Some(mut plan) = resolve::resolve(&job, variant, place, request.files, lock, sink) else {
                 continue;
             };
-            dockerfile::inspect_images(&mut plan, request.job, request.files, sources, sink);
-            check::check(&job, &plan, sink);
+            dockerfile::inspect_images(&mut plan, request.job, request.files, lock, sources, sink);
+            check_for_place(&job, &plan, request, sink);
             jobs.push(plan);
         }
     }
@@ -178,6 +202,17 @@ fn plans(
         sink.retain(|d| d.code != codes::IDLE_GPU_IMAGE);
     }
     (jobs, scaled)
+}
+
+/// Pass 4, against the GPUs of this machine where the job is run on it: the plan itself names no machine.
+fn check_for_place(job: &Job, plan: &JobPlan, request: &Request<'_>, sink: &mut Sink) {
+    let wants = |role: &RolePlan| role.resources.gpu.as_ref().is_some_and(|gpu| gpu.count > 0);
+    let Some(look) = request.gpus_here.filter(|_| plan.roles.iter().any(wants)) else {
+        return check::check(job, plan, sink);
+    };
+    let mut here = plan.clone();
+    here.target.settings.gpus = Some(look());
+    check::check(job, &here, sink);
 }
 
 /// The targets to build for: those asked for, else the file's defaults, else all.

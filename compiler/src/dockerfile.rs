@@ -8,6 +8,7 @@ mod expand;
 mod heredoc;
 mod images;
 mod lint;
+mod locked;
 mod stages;
 mod syntax;
 #[cfg(test)]
@@ -20,6 +21,7 @@ use parse_dockerfile as read;
 
 use crate::diagnostic::{Diagnostic, Sink, codes};
 use crate::files::Files;
+use crate::lock::Lock;
 use crate::source::{SourceId, Span};
 use crate::suggest;
 
@@ -41,6 +43,8 @@ pub struct Request<'a> {
     pub declared_at: &'a Pointer,
     /// Files beside the job file.
     pub files: &'a dyn Files,
+    /// The digests of `jobc.lock`.
+    pub lock: &'a Lock,
 }
 
 /// What a Dockerfile tells about the image it builds.
@@ -60,6 +64,8 @@ pub struct Facts {
     pub cmd: Option<Vec<String>>,
     /// `EXPOSE`, as written.
     pub ports: Vec<String>,
+    /// Images that the file names and `jobc.lock` has, each with its digest.
+    pub locked: IndexMap<String, String>,
 }
 
 /// Reads a Dockerfile and reports its mistakes; nothing where it cannot be read or has no such stage.
@@ -83,7 +89,8 @@ pub fn inspect(request: &Request<'_>, sink: &mut Sink) -> Option<Facts> {
         sink.push(no_stage(request, &stages));
         None
     })?;
-    Some(stages.facts(chosen))
+    let locked = locked::locked(&stages, request.lock, &at, sink);
+    Some(Facts { locked, ..stages.facts(chosen) })
 }
 
 /// Turns the parser's positions into places of the source.

@@ -42,6 +42,7 @@ use crate::diagnostic::{Diagnostic, Place, Sink, codes};
 use crate::expand::Variant;
 use crate::expression::Engine;
 use crate::files::Files;
+use crate::lock::Lock;
 use crate::openpai::Names;
 
 use distributed::Rendezvous;
@@ -61,6 +62,7 @@ struct Context<'a> {
     /// Instances and GPUs of every role.
     table: Arc<RoleTable>,
     files: &'a dyn Files,
+    lock: &'a Lock,
 }
 
 /// Decides a job: fills in defaults, looks up names, and works out graph, ranks, ports and GPUs.
@@ -71,10 +73,11 @@ pub fn resolve(
     variant: &Variant,
     target: &TargetPlan,
     files: &dyn Files,
+    lock: &Lock,
     sink: &mut Sink,
 ) -> Option<JobPlan> {
     let mut own = Sink::new();
-    let plan = decide(job, variant, target, files, &mut own);
+    let plan = decide(job, variant, target, files, lock, &mut own);
     // What stands where an expression was wrong is a stand-in: nothing about it is news.
     let is_news = |diagnostic: &Diagnostic| match diagnostic.labels.first().map(|label| &label.place) {
         Some(Place::Path { pointer, .. }) => !variant.broken.contains(pointer),
@@ -89,11 +92,12 @@ fn decide(
     variant: &Variant,
     target: &TargetPlan,
     files: &dyn Files,
+    lock: &Lock,
     sink: &mut Sink,
 ) -> Option<JobPlan> {
     let table = Arc::new(scope::role_table(job));
     let name = variant.job_name(&job.name);
-    let context = Context { job, variant, name, engine: Engine::new(), table, files };
+    let context = Context { job, variant, name, engine: Engine::new(), table, files, lock };
     let graph = graph::resolve_graph(&context, sink);
     let rendezvous = distributed::resolve_distributed(&context, sink);
     let gang = resolve_gang(&context, &graph, rendezvous.as_ref(), sink);
@@ -122,7 +126,7 @@ fn decide(
             workdir: command::resolve_workdir(&texts, role, &at, sink),
             user: role.user.clone(),
             labels: role.labels.clone(),
-            resources: resources::resolve_resources(role, gpus[number], &at, sink),
+            resources: resources::resolve_resources(role, gpus[number], &target.settings, &at, sink),
             ports: ports[number].clone(),
             needs: graph.needs[number].clone(),
             ready: ready::resolve_ready(&texts, role, &scope, &at, sink),

@@ -11,6 +11,7 @@ pub mod claim;
 mod devices;
 mod gpus;
 pub mod ledger;
+pub mod overview;
 pub mod ports;
 pub mod turn;
 mod words;
@@ -18,7 +19,10 @@ mod words;
 use jobc_schema::plan::JobPlan;
 
 use crate::error::{Error, Kind, Result};
+use crate::gpu::Inventory;
 use crate::gpu::demand::Demands;
+use crate::gpu::lease::Leased;
+use crate::gpu::placement::{self, Room, Taken};
 use crate::job::JobId;
 use crate::job::record::Claim;
 use capacity::Capacity;
@@ -87,9 +91,8 @@ impl Admission {
         queue: bool,
     ) -> Result<Answer> {
         let claim = &self.entry.claim;
-        let never =
-            gpus::never(plan, claim, demands, &capacity.gpus).or_else(|| never(plan, claim, capacity));
-        if let Some(error) = never {
+        alone(plan, demands, &capacity.gpus)?;
+        if let Some(error) = never(plan, claim, capacity) {
             return Err(error);
         }
         let Self { ledger, entry } = self;
@@ -131,6 +134,17 @@ impl Admission {
     pub fn notes(&self, capacity: &Capacity) -> Vec<String> {
         gpus::notes(&self.entry.claim.leased, &capacity.gpus)
     }
+}
+
+/// The GPUs that a job would get if it were alone on the machine.
+///
+/// # Errors
+///
+/// The machine has not what it asks for.
+pub fn alone(plan: &JobPlan, demands: &Demands, inventory: &Inventory) -> Result<Leased> {
+    let room = Room { inventory, taken: &Taken::default(), uid: rustix::process::geteuid().as_raw() };
+    let too_much = |misfit| gpus::too_much(plan, &claim::of(plan), demands, misfit, inventory);
+    placement::place(demands, room).map_err(too_much)
 }
 
 /// What a claim lacks beside others, in words; nothing where it fits.

@@ -4,6 +4,7 @@
 //! (docs/oci.md). An allocation answers them. It is applied to a copy of config.json, which is what then runs, under
 //! this runtime or another; the bundle itself is never changed.
 
+mod devices;
 pub mod image;
 mod task;
 
@@ -19,6 +20,7 @@ use crate::root::layers::Layers;
 use crate::root::{Root, Upper};
 use crate::{rootless, user};
 
+pub use devices::Devices;
 pub use task::{Given, task};
 
 /// The answers to a bundle's annotations.
@@ -30,6 +32,8 @@ pub struct Allocation {
     pub user: Option<NamedUser>,
     /// Folders of outputs that are not there yet.
     pub outputs: Vec<PathBuf>,
+    /// The GPUs.
+    pub devices: Option<Devices>,
 }
 
 /// Who a name stands for in the container's /etc/passwd and /etc/group.
@@ -47,26 +51,32 @@ pub struct NamedUser {
 
 /// Annotations of what `jobc run` does not give yet, and what to do instead. Those that end with a dot are prefixes.
 const NOT_GIVEN: &[(&str, &str, &str)] = &[
-    ("dev.jobc.gpus", "GPUs", "run it with `--oci-runtime nvidia-container-runtime`"),
+    (devices::ANNOTATION, "GPUs", "name them, as in `--devices 0,1`; `jobc gpu ls` lists them"),
     ("dev.jobc.secret.", "secrets", "add their values to a copy of the bundle"),
     ("dev.jobc.ssh", "keys for ssh", "bind a folder with them at /etc/jobc/ssh in a copy of the bundle"),
 ];
 
 impl Allocation {
     /// Answers a bundle's annotations; `choice` is a root that the command line names, `folder` the container's own
-    /// folder.
+    /// folder, `devices` the GPUs that the command line names.
     ///
     /// # Errors
     ///
     /// What the bundle needs and nobody gives it. With `complete` false another runtime may, and only what is decided
     /// here is looked at.
-    pub fn of(bundle: &Bundle, choice: Option<&str>, folder: &Path, complete: bool) -> Result<Self> {
+    pub fn of(
+        bundle: &Bundle,
+        choice: Option<&str>,
+        devices: Option<Devices>,
+        folder: &Path,
+        complete: bool,
+    ) -> Result<Self> {
         if complete {
-            refuse_not_given(bundle)?;
+            refuse_not_given(bundle, devices.is_some())?;
         }
         see_volumes(bundle)?;
         let root = Root::of(bundle, choice, folder)?;
-        Ok(Self { user: user_of(bundle, &root)?, root, outputs: absent_outputs(bundle) })
+        Ok(Self { user: user_of(bundle, &root)?, root, outputs: absent_outputs(bundle), devices })
     }
 
     /// Makes what is not there yet.
@@ -108,11 +118,17 @@ impl Allocation {
         }
         let text = serde_json::to_vec_pretty(&config).map_err(broken)?;
         let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
-        if uid.is_root() {
+        if uid.is_root() && self.devices.is_none() {
             return Ok((text, Vec::new()));
         }
         let mut spec = Config::read(&text)?.spec;
-        let said = rootless::adapt(&mut spec, uid.as_raw(), gid.as_raw())?;
+        let mut said = Vec::new();
+        if !uid.is_root() {
+            said.extend(rootless::adapt(&mut spec, uid.as_raw(), gid.as_raw())?);
+        }
+        if let Some(devices) = &self.devices {
+            said.extend(devices.give(bundle, &mut spec, &self.root)?);
+        }
         Ok((serde_json::to_vec_pretty(&spec).map_err(broken)?, said))
     }
 }
@@ -140,6 +156,9 @@ impl fmt::Display for Allocation {
             let further: Vec<String> = further.iter().map(u32::to_string).collect();
             if further.is_empty() { writeln!(f)? } else { writeln!(f, ", groups {}", further.join(", "))? }
         }
+        if let Some(devices) = &self.devices {
+            writeln!(f, "GPUs: {}, which no lease keeps from others", devices.names().join(", "))?;
+        }
         for output in &self.outputs {
             writeln!(f, "output: {}", output.display())?;
         }
@@ -160,19 +179,16 @@ pub(crate) fn named_user(root: &[PathBuf], name: &str) -> Result<NamedUser> {
     Ok(NamedUser { name: name.to_owned(), uid, gid, further })
 }
 
-fn refuse_not_given(bundle: &Bundle) -> Result<()> {
+fn refuse_not_given(bundle: &Bundle, devices: bool) -> Result<()> {
     let annotations = bundle.config.spec.annotations().iter().flatten();
     let mut keys: Vec<&String> = annotations.map(|(key, _)| key).collect();
     keys.sort();
-    for key in keys {
+    for key in keys.into_iter().filter(|key| !(devices && *key == devices::ANNOTATION)) {
         let matches = |known: &str| if known.ends_with('.') { key.starts_with(known) } else { key == known };
         if let Some((_, what, help)) = NOT_GIVEN.iter().find(|(known, _, _)| matches(known)) {
-            return Err(Error::new(
-                Kind::Unsupported,
-                format!("{what} are not given to a single bundle yet"),
-            )
-            .at(format!("/annotations/{}", crate::config::escaped(key)))
-            .help(*help));
+            return Err(Error::new(Kind::Unsupported, format!("{what} are not given to a single bundle"))
+                .at(format!("/annotations/{}", crate::config::escaped(key)))
+                .help(*help));
         }
     }
     Ok(())

@@ -22,7 +22,6 @@ mod places;
 pub mod probe;
 mod runtimes;
 mod security;
-mod timed;
 
 use std::sync::{Arc, mpsc};
 use std::time::Duration;

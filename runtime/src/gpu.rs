@@ -5,6 +5,7 @@
 
 mod amd;
 pub mod cdi;
+mod declare;
 pub mod demand;
 mod drm;
 pub mod files;
@@ -15,16 +16,22 @@ pub mod ld_cache;
 pub mod lease;
 pub mod libraries;
 pub mod machine;
+pub mod mps;
 pub mod nvidia;
+pub mod nvml;
 mod pci;
 pub mod pins;
 pub mod placement;
+pub mod requires;
 pub mod seating;
+pub mod share;
 pub mod sharing;
 mod suits;
 mod take;
+pub mod tasks;
 #[cfg(test)]
 pub(crate) mod testing;
+pub mod trace;
 
 use std::path::PathBuf;
 
@@ -47,7 +54,7 @@ pub struct Inventory {
 }
 
 /// NVIDIA's driver.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Driver {
     /// Its release, `550.54.15`.
     pub version: String,

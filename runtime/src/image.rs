@@ -3,6 +3,7 @@
 //! The store is an OCI image layout (image-spec, image-layout.md), so other tools read it as it is. Registries are not known
 //! here: whoever has a client for them gives a [`Fetch`].
 
+pub mod build;
 pub mod config;
 pub mod digest;
 pub mod dockerfile;

@@ -57,6 +57,7 @@ pub mod supervisor;
 pub mod syscall;
 pub mod tar;
 pub mod terminal;
+mod timed;
 pub mod trampoline;
 pub mod user;
 

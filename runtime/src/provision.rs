@@ -6,6 +6,7 @@
 
 mod git;
 mod http;
+mod images;
 mod paths;
 mod program;
 mod roots;
@@ -22,13 +23,14 @@ use indexmap::IndexMap;
 use jobc_schema::plan::JobPlan;
 
 use crate::error::{Error, Kind, Result};
-use crate::gpu::inject::JobDevices;
+use crate::gpu::tasks::TaskGpus;
 use crate::job::Folder;
 use crate::job::submission::Submission;
 use crate::root::remove::remove;
 use crate::secrets::Secrets;
 use crate::secrets::place::Place;
 
+pub use images::hold;
 pub use roots::{Base, RoleRoot};
 
 /// A job that is about to start.
@@ -88,14 +90,14 @@ pub struct Provided {
     /// The folder with the job's keys for ssh.
     pub(crate) keys: Option<PathBuf>,
     /// The tasks' GPUs; nothing where no task has any.
-    pub(crate) gpus: Option<Arc<JobDevices>>,
+    pub(crate) gpus: Option<Arc<TaskGpus>>,
     /// What a person should know, a line each.
     pub notes: Vec<String>,
 }
 
 impl Provided {
     /// Gives the tasks GPUs, which were leased for them.
-    pub fn with_gpus(&mut self, gpus: JobDevices) {
+    pub fn with_gpus(&mut self, gpus: TaskGpus) {
         self.gpus = Some(Arc::new(gpus));
     }
 }
@@ -107,7 +109,6 @@ impl Provided {
 /// What is missing, at the field of the job file that names it. What was made until then stays, for [`release`].
 pub fn provide(job: &Job<'_>, told: &mut dyn FnMut(Progress), stopped: &AtomicBool) -> Result<Provided> {
     let mut notes = Vec::new();
-    refuse_gpus(job.plan)?;
     paths::see_data(job, told)?;
     let roles = roots::of(job, told, stopped)?;
     paths::make_outputs(job, &roles, told, &mut notes)?;
@@ -133,7 +134,6 @@ pub fn provide(job: &Job<'_>, told: &mut dyn FnMut(Progress), stopped: &AtomicBo
 /// As of [`provide`], as far as can be seen without it.
 pub fn rehearse(job: &Job<'_>) -> Result<Provided> {
     let (mut untold, never) = (|_| {}, AtomicBool::new(false));
-    refuse_gpus(job.plan)?;
     paths::see_data(job, &mut untold)?;
     let roles = roots::of(job, &mut untold, &never)?;
     let place = Place::of(job.folder)?;
@@ -169,18 +169,6 @@ fn large(folder: &Folder) -> PathBuf {
     } else {
         folder.state.join(FETCHED)
     }
-}
-
-/// Devices are given by nobody yet: better refused here than found missing by the program.
-fn refuse_gpus(plan: &JobPlan) -> Result<()> {
-    let role = plan.roles.iter().find(|role| role.resources.gpu.as_ref().is_some_and(|gpu| gpu.count > 0));
-    role.map_or(Ok(()), |role| {
-        Err(Error::new(
-            Kind::Unsupported,
-            format!("GPUs are not given to the tasks of a job yet, and `{}` asks for some", role.name),
-        )
-        .help("run the job without them with `--no-gpu`"))
-    })
 }
 
 /// An error about a field of the job file.

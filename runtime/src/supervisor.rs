@@ -42,6 +42,7 @@ use crate::lifecycle::{Input, Lifecycle, TaskNumber};
 use crate::logs;
 use crate::metrics::Sampler;
 use crate::process::Exit;
+use crate::provision;
 use crate::ready::{Prober, Report};
 use crate::secrets::Secrets;
 use crate::signals::{Signal, Signals};
@@ -160,6 +161,8 @@ impl Supervisor {
         let signals = Signals::take()?;
         let submission: Submission = read(&folder.submission_file())?;
         let plan: JobPlan = read(&folder.plan_file())?;
+        // Before the command that submitted the job hears of it, which has the store open until then.
+        let images = provision::hold(&submission)?;
         let secrets = Secrets::read(&plan, &submission.folder)?;
         let open_files = raise_open_files();
         let attends = submission.attended;
@@ -177,6 +180,7 @@ impl Supervisor {
             plan,
             open_files,
             terminal: Mutex::new(terminal),
+            _images: images,
             provided: OnceLock::new(),
             network: Mutex::new(None),
             stopped: AtomicBool::new(false),
@@ -192,6 +196,8 @@ impl Supervisor {
         let prober = readiness::prober(&share, ids, mailbox.sender());
         let maker = Maker::start(&share, &mailbox.sender());
         let preparation = Some(preparation::start(&share, &mailbox.sender()));
+        let mut gpus = share.plan.roles.iter().filter_map(|role| role.resources.gpu.as_ref());
+        let has_gpus = gpus.any(|gpu| gpu.count > 0);
         Ok(Self {
             share,
             lifecycle,
@@ -207,7 +213,7 @@ impl Supervisor {
             prober,
             logs,
             unsettled: BTreeMap::new(),
-            sampler: Sampler::new(&folder),
+            sampler: Sampler::new(&folder, has_gpus),
             buffer: vec![0; 65536],
             preparation,
             prepared: None,

@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 
 pub use gpus::{TargetCard, TargetGpus};
 pub use kubernetes::{
-    KubernetesGpu, KubernetesKind, KubernetesTarget, Patch, PodSettings, Queue, RolePodSettings, Storage,
+    KubernetesGpu, KubernetesKind, KubernetesTarget, MemoryUnit, Patch, PodSettings, Queue, RolePodSettings,
+    Storage,
 };
 pub use openpai::{OpenpaiPriority, OpenpaiRole, OpenpaiStorage, OpenpaiTarget};
 
@@ -122,6 +123,56 @@ pub struct OciTarget {
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     #[schemars(extend("examples" = [{"imagenet": "/mnt/imagenet"}]))]
     pub storage: IndexMap<String, String>,
+    /// The machine's GPUs that jobs may have when `jobc run` carries them out, the first ones first: a list for every role, or
+    /// lists by role.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("examples" = [[0, 1], {"train": ["GPU-3a1b2c3d", "1:0"]}]))]
+    pub devices: Option<Devices>,
+    /// What serves slices of GPUs when `jobc run` carries a job out; what suits the job and the machine unless written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("examples" = ["mps"]))]
+    pub gpu_share: Option<GpuShare>,
+}
+
+/// GPUs of a machine, of every role or by role.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Devices {
+    /// Of every role.
+    All(Vec<DeviceName>),
+    /// By role; roles that a job does not have count for nothing.
+    Roles(IndexMap<String, Vec<DeviceName>>),
+}
+
+/// What a machine's GPU is called.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum DeviceName {
+    /// Its number.
+    Number(u32),
+    /// The beginning of its name, `GPU-3a1b2c3d` or `MIG-…`, or the number of a card and of an instance of it, `0:1`.
+    Name(String),
+}
+
+impl std::fmt::Display for DeviceName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Number(number) => number.fmt(f),
+            Self::Name(name) => name.fmt(f),
+        }
+    }
+}
+
+/// What serves slices of GPUs that are not instances of a card that is cut up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum GpuShare {
+    /// NVIDIA's Multi-Process Service.
+    Mps,
+    /// HAMi-core, a library in every program.
+    Hami,
+    /// Nothing but the card's own time slices; nothing is enforced.
+    None,
 }
 
 /// Control group settings of a machine, which every task on it gets.

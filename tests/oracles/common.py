@@ -29,9 +29,9 @@ class Check:
         self.judged, self.refused, self.notes = 0, 0, {}
         parser = argparse.ArgumentParser(prog=name)
         parser.add_argument("roots", nargs="*", type=Path,
-                            help="folders that hold built output; the examples when absent")
+                            help="folders that hold built output; the examples and the providers of GPUs when absent")
         given = parser.parse_args().roots
-        self.roots, self.given = given or [REPOSITORY / "examples"], bool(given)
+        self.roots, self.given = given or [REPOSITORY / "examples", REPOSITORY / "tests" / "providers"], bool(given)
 
     def find(self, *pattern):
         """Every file below the roots that matches one of the patterns, in a stable order."""

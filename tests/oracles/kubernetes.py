@@ -11,6 +11,8 @@ from common import Check, built_in, documents
 from kubernetes_rules import broken_rules
 
 RELEASE = "1.34"
+# Versions of an API that a case asks for by an older release.
+OF_RELEASE = {"resource.k8s.io/v1alpha3": "1.31", "resource.k8s.io/v1beta1": "1.32", "resource.k8s.io/v1beta2": "1.33"}
 
 
 def main():
@@ -22,22 +24,25 @@ def main():
     for path in check.find("kubernetes/*.yaml"):
         for manifest in documents(path):
             for item in objects(manifest):
+                release = OF_RELEASE.get(item["apiVersion"], RELEASE)
                 try:
-                    kubernetes_validate.validate(item, RELEASE, strict=True)
+                    kubernetes_validate.validate(item, release, strict=True)
                     problems = list(broken_rules(item))
                 except kubernetes_validate.ValidationError as error:
                     place = "/" + "/".join(str(part) for part in error.absolute_path)
                     problems = [f"{place}: {error.message[:300]}"]
                 except kubernetes_validate.SchemaNotFoundError:
-                    problems = [f"release {RELEASE} has no {item['apiVersion']} {item['kind']}"]
+                    problems = [f"release {release} has no {item['apiVersion']} {item['kind']}"]
                 check.judge(path, problems)
     check.end()
 
 
 def objects(manifest):
-    """The manifest itself when its kind is built in, and the jobs of a JobSet as objects of their own."""
+    """The manifest itself when its kind is built in, and the jobs of a JobSet and a SharePod's pod as objects of their own."""
     if built_in(manifest):
         yield manifest
+    if manifest["kind"] == "SharePod":
+        yield {**manifest, "apiVersion": "v1", "kind": "Pod"}
     if manifest["kind"] == "JobSet":
         for job in manifest["spec"]["replicatedJobs"]:
             yield job_of(manifest["metadata"]["name"], job)

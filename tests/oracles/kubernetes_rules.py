@@ -88,6 +88,20 @@ def pod(spec, place):
             yield f"{place}/{key}: `{spec[key]}` is no DNS label"
     for container in everyone:
         yield from one_container(container, volumes, f"{place}/containers/{container['name']}")
+    yield from claims(spec, everyone, place)
+
+
+def claims(spec, containers, place):
+    """What containers claim is claimed by the pod, each from exactly one object."""
+    names = [claim["name"] for claim in spec.get("resourceClaims", [])]
+    yield from unique(names, f"{place}/resourceClaims")
+    for claim in spec.get("resourceClaims", []):
+        if ("resourceClaimName" in claim) == ("resourceClaimTemplateName" in claim):
+            yield f"{place}/resourceClaims/{claim['name']}: exactly one of resourceClaimName and resourceClaimTemplateName"
+    for container in containers:
+        for claim in container.get("resources", {}).get("claims", []):
+            if claim["name"] not in names:
+                yield f"{place}/containers/{container['name']}/resources/claims: `{claim['name']}` is no claim of the pod"
 
 
 def one_container(container, volumes, place):

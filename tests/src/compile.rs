@@ -6,6 +6,7 @@ use jobc_compiler::compile::{Output, Request, build, built_in_targets, check_all
 use jobc_compiler::diagnostic::render::{Format, TextStyle, render};
 use jobc_compiler::diagnostic::{Code, Diagnostic, Severity, Sink};
 use jobc_compiler::files::Files;
+use jobc_compiler::lock::Locking;
 use jobc_compiler::lower::Lowered;
 use jobc_compiler::source::{Source, Sources};
 use jobc_schema::BackendName;
@@ -29,6 +30,8 @@ pub struct Arguments {
     pub allow_lossy: bool,
     /// `--gpu-injection`.
     pub gpu_injection: Option<GpuInjection>,
+    /// `--locked`.
+    pub locking: Locking,
     /// `--scale` and `--no-gpu`.
     pub adjustments: Adjustments,
 }
@@ -72,6 +75,7 @@ impl Arguments {
             }
             "--params" => self.params.push(value.into()),
             "--allow-lossy" => self.allow_lossy = true,
+            "--locked" => self.locking = Locking::Required,
             "--no-gpu" => self.adjustments.no_gpu = true,
             "--scale" => {
                 let (role, number) = value.split_once('=').unwrap_or_default();
@@ -136,9 +140,11 @@ impl Case<'_> {
             params,
             only_targets: self.arguments.targets,
             run_here: false,
+            gpus_here: None,
             only_backends: self.arguments.backends,
             allow_lossy: self.arguments.allow_lossy,
             gpu_injection: self.arguments.gpu_injection,
+            locking: self.arguments.locking,
             adjustments: self.arguments.adjustments,
             files: self.files,
             to_job: &to_job,

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args as ClapArgs, Subcommand};
+use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 
 use super::jobs::Shown;
 use super::{FormatArg, text_or_json};
@@ -23,6 +23,8 @@ pub(crate) enum ImageCommand {
     Pull(PullArgs),
     /// Send an image to a registry
     Push(PushArgs),
+    /// Build an image of a Dockerfile
+    Build(Box<BuildArgs>),
     /// List the images that are here
     Ls(LsArgs),
     /// Bring images in from archives and folders: OCI layouts, `docker save`, root file systems
@@ -132,4 +134,67 @@ pub(crate) struct PushArgs {
     pub image: String,
     /// What it is to be called there; the same name unless given
     pub destination: Option<String>,
+}
+
+#[derive(Debug, ClapArgs)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
+pub(crate) struct BuildArgs {
+    /// The folder that the Dockerfile copies from
+    #[arg(default_value = ".")]
+    pub context: PathBuf,
+    /// The Dockerfile, or `-` for standard input; `Dockerfile` or `Containerfile` of the context unless given
+    #[arg(long, short, value_name = "FILE")]
+    pub file: Option<PathBuf>,
+    /// What the image is to be called; may be repeated
+    #[arg(long, short, value_name = "NAME[:TAG]")]
+    pub tag: Vec<String>,
+    /// Build this stage; the last one unless given
+    #[arg(long, value_name = "STAGE")]
+    pub target: Option<String>,
+    /// Give an `ARG` a value, that of the variable of its name where none is written; may be repeated
+    #[arg(long, value_name = "NAME[=VALUE]")]
+    pub build_arg: Vec<String>,
+    /// Give `RUN --mount=type=secret` a value: `id=NAME,src=FILE` or `id=NAME,env=VARIABLE`; may be repeated
+    #[arg(long, value_name = "id=NAME[,src=FILE|,env=VARIABLE]")]
+    pub secret: Vec<String>,
+    /// Give the image a label; may be repeated
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub label: Vec<String>,
+    /// Carry out every step, although its result may be known
+    #[arg(long)]
+    pub no_cache: bool,
+    /// Ask registries for base images, although they may be here
+    #[arg(long)]
+    pub pull: bool,
+    /// Build for another platform, such as `linux/arm64`
+    #[arg(long, value_name = "OS/ARCH[/VARIANT]")]
+    pub platform: Option<String>,
+    /// Who builds
+    #[arg(long, value_enum, default_value_t = BuilderArg::Auto)]
+    pub builder: BuilderArg,
+    /// Let no time in the image be later than this, in seconds since 1970, so that the same files give the same image
+    #[arg(long, value_name = "SECONDS", env = "SOURCE_DATE_EPOCH")]
+    pub timestamp: Option<i64>,
+    /// Speak plain HTTP with the registry
+    #[arg(long)]
+    pub plain_http: bool,
+    /// How progress and results are shown
+    #[arg(long, value_parser = text_or_json(), default_value = "text")]
+    pub format: FormatArg,
+    /// Print nothing but errors and the image's digest
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+/// Who builds an image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum BuilderArg {
+    /// This program; an installed builder where the Dockerfile asks for what only that does
+    Auto,
+    /// This program
+    Embedded,
+    /// Docker, whose image is then brought in
+    Docker,
+    /// Buildah, whose image is then brought in
+    Buildah,
 }

@@ -26,6 +26,8 @@ pub(crate) enum JobCommand {
     Report(ReportArgs),
     /// Run a further program in a task
     Exec(JobExecArgs),
+    /// Count and time a task's calls to the drivers of GPUs, through strace
+    Trace(TraceArgs),
     /// End jobs: ask every task, and kill what is left after the grace period
     Stop(StopArgs),
     /// Send a signal to a job's tasks; `KILL` to all of them ends the job now
@@ -99,6 +101,19 @@ pub(crate) struct JobExecArgs {
         value_name = "[TASK] [--] COMMAND"
     )]
     pub words: Vec<String>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct TraceArgs {
+    /// How long to trace, such as `10s` or `2m`; less where the task ends before
+    #[arg(long, short, value_name = "TIME", value_parser = parse_duration, default_value = "10s")]
+    pub duration: Duration,
+    #[command(flatten)]
+    pub shown: Shown,
+    /// The job: an id such as `train.2`, or a name, which is its newest run
+    pub job: String,
+    /// The task, such as `worker-0`, which may be left out where one runs alone
+    pub task: Option<String>,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -4,7 +4,11 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use camino::Utf8PathBuf;
-use clap::Args as ClapArgs;
+use clap::{Args as ClapArgs, ValueEnum};
+use jobc_schema::target::GpuShare;
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use jobc_runtime::gpu::inject::Way;
 
 use super::parse_set;
 
@@ -30,12 +34,22 @@ pub(crate) struct RunArgs {
     /// Go on where something cannot be expressed, and report it as a warning
     #[arg(long, help_heading = JOB)]
     pub allow_lossy: bool,
+    /// Refuse an image that is not in jobc.lock
+    #[arg(long, help_heading = JOB)]
+    pub locked: bool,
     /// Run fewer instances of a role; may be repeated
     #[arg(long, value_name = "ROLE=N", value_parser = parse_scale, help_heading = JOB)]
     pub scale: Vec<(String, u32)>,
     /// Run without GPUs
     #[arg(long, help_heading = JOB)]
     pub no_gpu: bool,
+    /// The GPUs to use, and no others, by number (`0`, `0:1` for an instance of a card) or by the beginning of their names
+    /// (`GPU-3a1b`, `MIG-…`); of one role with `ROLE=`, and then it may be repeated
+    #[arg(long, value_name = "[ROLE=]GPU,…", conflicts_with = "no_gpu")]
+    pub devices: Vec<String>,
+    /// What serves slices of GPUs that are no MIG instances; what suits the job and the machine unless given
+    #[arg(long, value_name = "HOW", value_parser = parse_gpu_share, help_heading = JOB)]
+    pub gpu_share: Option<GpuShare>,
     /// Wait for room on the machine in place of failing
     #[arg(long, help_heading = JOB)]
     pub queue: bool,
@@ -65,6 +79,16 @@ pub(crate) struct RunArgs {
     /// own files under a writable layer; of one role with `ROLE=`, and then it may be repeated
     #[arg(long, value_name = "[ROLE=]host|DIR|TAR")]
     pub root: Vec<String>,
+    /// Whether images are fetched: those that are not here, all of them, or none
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t = Pull::Missing, help_heading = JOB)]
+    pub pull: Pull,
+    /// Keep images in this folder
+    #[arg(long, value_name = "DIR", env = "JOBC_IMAGE_ROOT", help_heading = JOB)]
+    pub image_root: Option<PathBuf>,
+    /// How GPUs come in: by CDI files of the machine, generated from its driver, or by NVIDIA's hook; `auto`, the first of
+    /// these that can, unless the target chooses
+    #[arg(long, value_name = "HOW", value_parser = parse_injection())]
+    pub gpu_injection: Option<Way>,
     /// Print what would be done, in order, and do nothing
     #[arg(long)]
     pub dry_run: bool,
@@ -86,8 +110,32 @@ pub(crate) struct RunArgs {
     pub id: Option<String>,
 }
 
+/// Whether images are fetched from their registries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Pull {
+    /// Those that are not in the store
+    Missing,
+    /// All of them: a tag may stand for another image now
+    Always,
+    /// None: what is not in the store is an error
+    Never,
+}
+
 const JOB: &str = "Options for a job";
 const BUNDLE: &str = "Options for a bundle";
+
+fn parse_gpu_share(text: &str) -> Result<GpuShare, String> {
+    match text {
+        "mps" => Ok(GpuShare::Mps),
+        "hami" => Ok(GpuShare::Hami),
+        "none" => Ok(GpuShare::None),
+        _ => Err("write `mps`, `hami`, or `none` for the card's own time slices".to_owned()),
+    }
+}
+
+fn parse_injection() -> impl TypedValueParser<Value = Way> {
+    PossibleValuesParser::new(Way::ALL.map(Way::word)).map(|word| word.parse().unwrap_or_default())
+}
 
 fn parse_scale(text: &str) -> Result<(String, u32), String> {
     let parts = text.split_once('=').filter(|(role, _)| !role.is_empty());

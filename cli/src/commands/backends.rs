@@ -6,6 +6,7 @@ use jobc_compiler::backend::{Backend, Capability, Support, table};
 use jobc_compiler::compile::{Request, plan};
 use jobc_compiler::diagnostic::Sink;
 use jobc_compiler::files::MemoryFiles;
+use jobc_compiler::lock::Locking;
 use jobc_compiler::source::{Source, Sources};
 use jobc_schema::BackendName;
 use jobc_schema::plan::JobPlan;
@@ -65,9 +66,11 @@ fn plans(targets: Option<Source>, only: &[String]) -> Result<Vec<JobPlan>, (Sour
         params: vec![],
         only_targets: only.to_vec(),
         run_here: false,
+        gpus_here: None,
         only_backends: vec![],
         allow_lossy: false,
         gpu_injection: None,
+        locking: Locking::Ignored,
         adjustments: Adjustments::default(),
         files: &files,
         to_job: &to_job,

@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 use camino::{Utf8Path, Utf8PathBuf};
 use jobc_compiler::compile::{Output, build, plan};
 use jobc_compiler::diagnostic::Sink;
+use jobc_schema::BackendName;
+use jobc_schema::plan::RolePlan;
 use similar::TextDiff;
 
 use crate::args::{Args, BuildArgs, FormatArg};
@@ -118,8 +120,23 @@ fn write_all(outputs: &[Output], place: &Place, args: &Args) -> Outcome {
                 terminal::print(&report::totals(&output.job.name, &output.job.totals));
             }
         }
+        docker(outputs);
     }
     Outcome::Fine
+}
+
+/// The most commands for Docker that a build says; a job may have thousands of roles.
+const MOST_LINES: usize = 8;
+
+/// Says for each role with GPUs of a machine's job how Docker would be asked for the same.
+fn docker(outputs: &[Output]) {
+    let of_machine = |output: &&Output| output.job.target.settings.backends.contains(&BackendName::Oci);
+    let Some(output) = outputs.iter().find(of_machine) else { return };
+    let with_gpus = |role: &&RolePlan| role.resources.gpu.as_ref().is_some_and(|gpu| gpu.count > 0);
+    let said = output.job.roles.iter().filter(with_gpus).filter_map(|role| {
+        Some(format!("{} by Docker: {}\n", role.name, jobc_compiler::docker::command(&output.job, role)?))
+    });
+    said.take(MOST_LINES).for_each(|line| terminal::print(&line));
 }
 
 /// Compares the outputs with what is on disk and shows how they differ.

@@ -1,5 +1,7 @@
 //! `jobc gpu`: the GPUs of this machine.
 
+mod cdi;
+mod leases;
 mod ls;
 
 use std::process::ExitCode;
@@ -10,5 +12,7 @@ use crate::args::gpu::GpuCommand;
 pub(crate) fn run(command: &GpuCommand) -> Result<ExitCode> {
     match command {
         GpuCommand::Ls(ls) => ls::run(ls),
+        GpuCommand::Leases(leases) => leases::run(leases),
+        GpuCommand::Cdi(cdi) => cdi::run(cdi),
     }
 }

@@ -1,5 +1,7 @@
 //! `jobc image`: the images of this user on this machine.
 
+mod build;
+pub(crate) mod dockerfile_errors;
 mod gc;
 mod import;
 mod inspect;
@@ -33,6 +35,7 @@ pub(crate) fn run(args: &ImageArgs) -> Result<ExitCode> {
         ImageCommand::Pull(_) | ImageCommand::Push(_) => {
             Err(super::jobs::Failure::wrong_use(crate::registries::absent()))
         }
+        ImageCommand::Build(build) => build::run(build, &open()?),
         ImageCommand::Ls(ls) => ls::run(ls, &open()?),
         ImageCommand::Import(import) => import::run(import, &open()?),
         ImageCommand::Inspect(inspect) => inspect::run(inspect, &open()?),

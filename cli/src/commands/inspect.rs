@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use jobc_runtime::gpu::lease::Slot;
+use jobc_runtime::gpu::pins::short;
 use jobc_runtime::job::record::{Claim, Record};
 use jobc_runtime::job::{Folder, Time};
 use jobc_schema::Bytes;
@@ -61,6 +63,7 @@ fn described(folder: &Folder, record: &Record, now: Time) -> String {
     }
     lines.push(("network", record.network.clone()));
     lines.push(("takes", claim(&record.claim)));
+    lines.extend(record.claim.leased.slots.iter().map(|slot| ("gpu", gpu(slot))));
     lines.extend(record.notes.iter().map(|note| ("note", note.clone())));
     lines.push(("record", folder.record.display().to_string()));
     lines.iter().map(|(what, text)| format!("{what:12} {}\n", visible(text))).collect()
@@ -85,7 +88,15 @@ pub(crate) fn claim(claim: &Claim) -> String {
         parts.push(format!("{} of memory", Bytes(claim.memory_bytes)));
     }
     if claim.gpus > 0 {
-        parts.push(format!("{} GPUs", claim.gpus));
+        parts.push(if claim.gpus == 1 { "1 GPU".to_owned() } else { format!("{} GPUs", claim.gpus) });
+    }
+    let slices = claim.leased.slots.iter().filter(|slot| slot.slice.is_some()).count();
+    if slices > 0 {
+        parts.push(if slices == 1 {
+            "a slice of a GPU".to_owned()
+        } else {
+            format!("{slices} slices of GPUs")
+        });
     }
     if claim.disk_bytes > 0 {
         parts.push(format!("{} of disk", Bytes(claim.disk_bytes)));
@@ -95,6 +106,17 @@ pub(crate) fn claim(claim: &Claim) -> String {
         parts.push(format!("ports {}", numbers.join(", ")));
     }
     if parts.is_empty() { "nothing that is counted".to_owned() } else { parts.join(", ") }
+}
+
+/// A GPU of a job: its number and name, and how much of it.
+fn gpu(slot: &Slot) -> String {
+    let device = format!("{} {}", short(slot.device), slot.name);
+    let Some(slice) = &slot.slice else { return device };
+    let memory = slice.memory_bytes.map(|bytes| format!("{} of memory", Bytes(bytes)));
+    let cores = slice.cores_percent.map(|percent| format!("{percent} % of the cores"));
+    let parts: Vec<String> = memory.into_iter().chain(cores).collect();
+    let amount = if parts.is_empty() { String::new() } else { format!(", {}", parts.join(" and ")) };
+    format!("{device}{amount}, shared by {}, enforced by {}", slice.by.as_str(), slice.enforced_by.words())
 }
 
 /// The attempts that ended before the last one, a line each.

@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use jobc_runtime::gpu::pins::short;
 use jobc_runtime::job::record::{JobState, Record, TaskRecord};
 use jobc_runtime::job::{Folder, Time};
 use serde_json::{Value, json};
@@ -93,8 +94,8 @@ fn summary((folder, record): &(Folder, Record)) -> Value {
     })
 }
 
-pub(super) fn tasks(record: &Record, now: Time) -> Table<7> {
-    let mut table = Table::new(["TASK", "STATE", "ATTEMPT", "PID", "ADDRESS", "RAN", "EXIT"]);
+pub(super) fn tasks(record: &Record, now: Time) -> Table<8> {
+    let mut table = Table::new(["TASK", "STATE", "ATTEMPT", "PID", "ADDRESS", "GPU", "RAN", "EXIT"]);
     for task in &record.tasks {
         // What a lost job's tasks were doing last is not what they do.
         let alive = task.state.is_alive() && record.state != JobState::Lost;
@@ -106,6 +107,7 @@ pub(super) fn tasks(record: &Record, now: Time) -> Table<7> {
             task.attempt.to_string(),
             or_dash(task.process.filter(|_| alive).map(|process| process.pid.to_string())),
             or_dash(address(task)),
+            or_dash(gpus(record, task)),
             or_dash(ran),
             or_dash(exit(task)),
         ]);
@@ -118,6 +120,14 @@ fn address(task: &TaskRecord) -> Option<String> {
     let ports = task.ports.iter().map(|(label, number)| format!("{label}:{number}"));
     let all: Vec<String> = task.address.iter().cloned().chain(ports).collect();
     (!all.is_empty()).then(|| all.join(" "))
+}
+
+/// The numbers of a task's GPUs: `0,1`, `2:0` for an instance of a card that is cut up.
+fn gpus(record: &Record, task: &TaskRecord) -> Option<String> {
+    let number = |name: &String| record.claim.leased.named(name).map(|slot| short(slot.device));
+    let numbers: Vec<String> =
+        task.gpus.iter().map(|name| number(name).unwrap_or_else(|| name.clone())).collect();
+    (!numbers.is_empty()).then(|| numbers.join(","))
 }
 
 /// How an attempt ended: the code, and why where there is more to say.

@@ -100,11 +100,11 @@ type Given = (&'static str, fn(&RunArgs) -> bool);
 
 /// Options of jobs alone, of bundles alone, and of what is still to be compiled.
 #[rustfmt::skip]
-const OF_JOBS: [Given; 15] = [
+const OF_JOBS: [Given; 16] = [
     ("--set", |args| !args.set.is_empty()), ("--params", |args| !args.params.is_empty()),
     ("--target", |args| args.target.is_some()), ("--targets", |args| args.targets.is_some()),
-    ("--allow-lossy", |args| args.allow_lossy), ("--scale", |args| !args.scale.is_empty()),
-    ("--no-gpu", |args| args.no_gpu), ("--queue", |args| args.queue),
+    ("--allow-lossy", |args| args.allow_lossy), ("--locked", |args| args.locked),
+    ("--scale", |args| !args.scale.is_empty()), ("--no-gpu", |args| args.no_gpu), ("--queue", |args| args.queue),
     ("--parallel", |args| args.parallel.is_some()), ("--publish", |args| !args.publish.is_empty()),
     ("--detach", |args| args.detach), ("--interactive", |args| args.interactive),
     ("--terminal", |args| args.terminal.is_some()), ("--no-logs", |args| args.no_logs),
@@ -114,11 +114,11 @@ const OF_JOBS: [Given; 15] = [
 const OF_BUNDLES: [Given; 2] =
     [("--oci-runtime", |args| args.oci_runtime.is_some()), ("--id", |args| args.id.is_some())];
 #[rustfmt::skip]
-const OF_JOB_FILES: [Given; 7] = [
+const OF_JOB_FILES: [Given; 8] = [
     ("--set", |args| !args.set.is_empty()), ("--params", |args| !args.params.is_empty()),
     ("--target", |args| args.target.is_some()), ("--targets", |args| args.targets.is_some()),
     ("--allow-lossy", |args| args.allow_lossy), ("--scale", |args| !args.scale.is_empty()),
-    ("--no-gpu", |args| args.no_gpu),
+    ("--no-gpu", |args| args.no_gpu), ("--locked", |args| args.locked),
 ];
 
 /// Refuses options that mean nothing for what is run: one that is passed over in silence would be taken for kept.

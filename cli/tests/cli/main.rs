@@ -13,6 +13,8 @@ mod formats;
 mod hooks;
 #[cfg(target_os = "linux")]
 mod host_root;
+#[cfg(target_os = "linux")]
+mod image_build;
 mod inputs;
 mod lsp;
 #[cfg(target_os = "linux")]

@@ -7,6 +7,7 @@ use super::*;
 use crate::compile::{Request, plan};
 use crate::diagnostic::render::{Format, TextStyle, render};
 use crate::files::MemoryFiles;
+use crate::lock::Locking;
 use crate::source::{Source, Sources};
 
 /// Plans a job and shows what became of it: its roles, and what was found.
@@ -22,8 +23,10 @@ fn check(text: &str, scale: &[(&str, u32)], no_gpu: bool) -> String {
         only_targets: vec!["local".to_owned()],
         only_backends: vec![],
         run_here: false,
+        gpus_here: None,
         allow_lossy: false,
         gpu_injection: None,
+        locking: Locking::Ignored,
         adjustments: Adjustments {
             scale: scale.iter().map(|(role, number)| ((*role).to_owned(), *number)).collect(),
             no_gpu,

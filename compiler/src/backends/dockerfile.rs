@@ -13,7 +13,6 @@ mod copy;
 mod ignore;
 mod python;
 mod requirements;
-mod shell;
 mod steps;
 #[cfg(test)]
 mod tests;

@@ -74,6 +74,7 @@ impl Backend for KubernetesBackend {
         let workload = workload::workload(&cluster, &configs, sink);
         let mut objects: Vec<Object> = config::objects(&cluster, std::mem::take(&mut configs.maps));
         objects.extend(service::services(&cluster));
+        objects.extend(gpu::claims::objects(&cluster));
         objects.extend(workload);
         patch::apply(job, &mut objects, sink);
         let mut files = object::files(objects, !cluster.settings.patches.is_empty());

@@ -157,6 +157,7 @@ codes! {
     WITHOUT_USES "J0288" "`with` stands without `uses`";
     SCALE "J0289" "`--scale` does not fit the job";
     READY_PATTERN "J0290" "the pattern of `ready` is not a regular expression";
+    IMAGE_NOT_LOCKED "J0291" "an image is not in jobc.lock";
 
     // ---- J03xx: check (lints) -------------------------------------------------------------------
     ALLOW "J0300" "`x-jobc-allow` lists what is no code";
@@ -217,6 +218,9 @@ codes! {
     KUBERNETES_LEFT_OUT "J0417" "a variable or file of jobc's is left out because it does not fit";
     KUBERNETES_LABEL "J0418" "a label that Kubernetes does not take";
     KUBERNETES_VOLUME_SECRET "J0419" "a volume's secret that Kubernetes does not use";
+    GPU_ROUNDED "J0420" "a provider of GPUs counts in coarser units";
+    GPU_PROVIDERS "J0421" "two providers of GPUs cannot serve the same nodes";
+    GPU_PROVIDER_NEEDS "J0422" "a provider of GPUs needs something that clusters do not have by themselves";
     TOO_MANY_TASKS "J0430" "more tasks than files are written for";
     PORT_ABOVE_RANGE "J0431" "a port of an instance would be above 65535";
     UNKNOWN_LINUX_CAPABILITY "J0432" "no Linux capability has that name";
@@ -239,6 +243,7 @@ codes! {
 
     // ---- J05xx: targets and other input formats -------------------------------------------------
     NO_SUCH_TARGET "J0501" "there is no such target";
+    LOCK_FORM "J0502" "jobc.lock cannot be used";
     OPENPAI_FIELD "J0521" "a field of an OpenPAI job is not known";
     OPENPAI_VALUE "J0522" "a value of an OpenPAI job cannot be used";
     OPENPAI_MISSING "J0523" "a field of an OpenPAI job is missing";

@@ -5,6 +5,7 @@ use jobc_schema::plan::{ImageSource, JobPlan};
 
 use crate::diagnostic::Sink;
 use crate::files::Files;
+use crate::lock::Lock;
 use crate::source::{Source, SourceId, Sources};
 
 use super::{Request, inspect};
@@ -16,11 +17,13 @@ pub fn inspect_images(
     plan: &mut JobPlan,
     job: SourceId,
     files: &dyn Files,
+    lock: &Lock,
     sources: &mut Sources,
     sink: &mut Sink,
 ) {
     for image in plan.images.values_mut() {
-        let ImageSource::Dockerfile { path, context, target, args, base, env } = &mut image.source else {
+        let ImageSource::Dockerfile { path, context, target, args, base, env, locked } = &mut image.source
+        else {
             continue;
         };
         let Some(source) = open(path, job, files, sources) else { continue };
@@ -32,10 +35,12 @@ pub fn inspect_images(
             args,
             declared_at: &image.declared_at,
             files,
+            lock,
         };
         if let Some(facts) = inspect(&request, sink) {
             *base = facts.base;
             *env = facts.env;
+            *locked = facts.locked;
         }
     }
 }
@@ -81,7 +86,7 @@ mod tests {
             "FROM nvidia/cuda:12.4.1-base-ubuntu22.04\nENV NVIDIA_VISIBLE_DEVICES=all\n",
         );
         let mut sink = Sink::new();
-        inspect_images(&mut plan, job, &files, &mut sources, &mut sink);
+        inspect_images(&mut plan, job, &files, &Lock::default(), &mut sources, &mut sink);
         assert!(sink.diagnostics().is_empty());
         let paths: Vec<&str> = sources.iter().map(|(_, source)| source.path().as_str()).collect();
         assert_eq!(paths, ["jobs/job.yaml", "jobs/docker/Dockerfile"]);

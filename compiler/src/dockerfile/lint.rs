@@ -121,7 +121,7 @@ fn secret(
     );
 }
 
-fn value<'a>(options: &'a [Flag<'_>], name: &str) -> Option<&'a read::UnescapedString<'a>> {
+pub(super) fn value<'a>(options: &'a [Flag<'_>], name: &str) -> Option<&'a read::UnescapedString<'a>> {
     options.iter().find(|flag| flag.name.value == name).and_then(|flag| flag.value.as_ref())
 }
 

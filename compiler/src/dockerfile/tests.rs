@@ -16,6 +16,7 @@ fn inspect_with(text: &str, target: Option<&str>, args: &[(&str, &str)]) -> (Opt
     let source = sources.add(Source::new("Dockerfile", text));
     let args: IndexMap<String, String> = args.iter().map(|&(n, v)| (n.to_owned(), v.to_owned())).collect();
     let files = MemoryFiles::default().with("app/src/main.py", "").with("app/a b.txt", "");
+    let lock = Lock::default();
     let request = Request {
         source,
         text,
@@ -24,6 +25,7 @@ fn inspect_with(text: &str, target: Option<&str>, args: &[(&str, &str)]) -> (Opt
         args: &args,
         declared_at: &Pointer::new("/image"),
         files: &files,
+        lock: &lock,
     };
     let mut sink = Sink::new();
     let facts = inspect(&request, &mut sink);

@@ -5,10 +5,12 @@ use std::collections::BTreeMap;
 use jobc_schema::Pointer;
 use jobc_schema::gpu::{DriverCapability, Gpu, GpuRules, OneOrMany, Share, Vendor};
 use jobc_schema::plan::{GpuPlan, SharePlan};
+use jobc_schema::target::{BackendName, Target};
 
 use super::Context;
 use super::graph::Graph;
 use crate::diagnostic::{Diagnostic, Sink, codes};
+use crate::stdlib::providers;
 
 /// Above so many roles with GPUs they are simply numbered one after the other.
 const COMPARED_ROLES: usize = 64;
@@ -17,7 +19,22 @@ const COMPARED_ROLES: usize = 64;
 const USUAL: [DriverCapability; 2] = [DriverCapability::Compute, DriverCapability::Utility];
 
 /// The GPUs of an instance whose role's first is `first`.
-pub(super) fn resolve_gpu(gpu: &Gpu, first: u32, at: &Pointer, sink: &mut Sink) -> GpuPlan {
+///
+/// What keeps a slice is decided here where the target is a cluster, by the provider it names.
+pub(super) fn resolve_gpu(gpu: &Gpu, first: u32, target: &Target, at: &Pointer, sink: &mut Sink) -> GpuPlan {
+    let mut plan = amounts(gpu, first, at, sink);
+    if target.backends.contains(&BackendName::Kubernetes)
+        && let Some(share) = &mut plan.share
+    {
+        let named =
+            target.kubernetes.as_ref().and_then(|settings| settings.gpu.as_ref()?.provider.as_deref());
+        let provider = providers::chosen(named, plan.vendor);
+        share.enforced_by = provider.and_then(|provider| provider.way(Some(share))?.enforce);
+    }
+    plan
+}
+
+fn amounts(gpu: &Gpu, first: u32, at: &Pointer, sink: &mut Sink) -> GpuPlan {
     match gpu {
         Gpu::Count(count) => {
             GpuPlan { count: *count, first, capabilities: usual(*count), ..GpuPlan::default() }

@@ -9,7 +9,7 @@ use jobc_schema::image::{Conda, Copy, ImageBlock, Python, Step};
 use jobc_schema::plan::{BuildStep, ImageSource};
 use jobc_schema::{EnvValue, Pointer};
 
-use super::images::check_reference;
+use super::images::{check_reference, locked};
 use super::{Context, files, secrets};
 use crate::diagnostic::{Diagnostic, Place, Sink, codes};
 use crate::expression::{Names, Part, Scope, has_expression, split};
@@ -61,6 +61,7 @@ impl<'a> Build<'a> {
                     .note("write an image to build on, or `image: host` to run on the machine's own files as they are"),
             );
         }
+        let from = locked(self.context, from, &from_at, sink);
         let mut steps = Vec::new();
         if !block.env.is_empty() {
             steps.push(BuildStep::Env(self.env(&block.env, &self.at.key("env"), sink)));
@@ -140,6 +141,7 @@ impl<'a> Build<'a> {
             // What the file itself tells is read by a pass of its own.
             base: None,
             env: IndexMap::new(),
+            locked: IndexMap::new(),
         }
     }
 
@@ -285,10 +287,11 @@ impl<'a> Build<'a> {
         let fill = |text: &Option<String>, key: &str, sink: &mut Sink| {
             text.as_ref().map(|text| self.fill(text, &at.key(key), sink))
         };
+        let image = fill(&copy.image, "image", sink);
         Copy {
             from,
             to: self.fill(&copy.to, &at.key("to"), sink),
-            image: fill(&copy.image, "image", sink),
+            image: image.map(|image| locked(self.context, image, &at.key("image"), sink)),
             owner: fill(&copy.owner, "owner", sink),
             mode: copy.mode.clone(),
         }

@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 use super::image_build::{self, Built};
 use super::{Context, scope};
-use crate::diagnostic::{Diagnostic, Sink, codes};
+use crate::diagnostic::{Diagnostic, Place, Sink, codes};
 use crate::expression::Names;
 use crate::suggest;
 
@@ -152,7 +152,7 @@ fn resolve_image(
         }
         Image::Reference(reference) => {
             check_reference(reference, at, sink);
-            let reference = reference.clone();
+            let reference = locked(context, reference.clone(), at, sink);
             return ImagePlan { source: ImageSource::Reference {}, reference, declared_at };
         }
         Image::Block(block) => block,
@@ -164,6 +164,7 @@ fn resolve_image(
     {
         let reference = build.fill(from, &at.key("from"), sink);
         check_reference(&reference, &at.key("from"), sink);
+        let reference = locked(context, reference, &at.key("from"), sink);
         return ImagePlan { source: ImageSource::Reference {}, reference, declared_at };
     }
     let Built { source, texts } = build.resolve(sink);
@@ -171,6 +172,14 @@ fn resolve_image(
     // Without the number of the variant: jobs of a matrix share what they build.
     let reference = format!("{}-{name}:{digest}", context.job.name);
     ImagePlan { source, reference, declared_at }
+}
+
+/// An image's name with the digest that `jobc.lock` has for it. The tag stays: it tells people, and checks, what the image is.
+pub(super) fn locked(context: &Context<'_>, name: String, at: &Pointer, sink: &mut Sink) -> String {
+    match context.lock.digest(&name, Place::value(at), sink) {
+        Some(digest) => format!("{name}@{digest}"),
+        None => name,
+    }
 }
 
 /// Twelve digits that change when what is built does: of the source, and of the files it is made from.

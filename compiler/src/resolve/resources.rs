@@ -4,13 +4,20 @@ use indexmap::IndexMap;
 use jobc_schema::plan::ResourcesPlan;
 use jobc_schema::resources::{Resources, Ulimit};
 use jobc_schema::role::Role;
+use jobc_schema::target::Target;
 use jobc_schema::{Bytes, Pointer};
 
 use super::gpu;
 use crate::diagnostic::{Diagnostic, Sink, codes};
 
 /// The resources of a role's instances; `first_gpu` is the logical number of the role's first GPU.
-pub(super) fn resolve_resources(role: &Role, first_gpu: u32, at: &Pointer, sink: &mut Sink) -> ResourcesPlan {
+pub(super) fn resolve_resources(
+    role: &Role,
+    first_gpu: u32,
+    target: &Target,
+    at: &Pointer,
+    sink: &mut Sink,
+) -> ResourcesPlan {
     let Some(resources) = &role.resources else { return ResourcesPlan::default() };
     let at = at.key("resources");
     ResourcesPlan {
@@ -29,7 +36,7 @@ pub(super) fn resolve_resources(role: &Role, first_gpu: u32, at: &Pointer, sink:
                 (name.clone(), number)
             })
             .collect(),
-        gpu: resources.gpu.as_ref().map(|gpu| gpu::resolve_gpu(gpu, first_gpu, &at.key("gpu"), sink)),
+        gpu: resources.gpu.as_ref().map(|gpu| gpu::resolve_gpu(gpu, first_gpu, target, &at.key("gpu"), sink)),
     }
 }
 

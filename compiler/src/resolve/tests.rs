@@ -13,6 +13,7 @@ use crate::diagnostic::render::{Format, TextStyle, render};
 use crate::diagnostic::{Diagnostic, DocumentId, Sink};
 use crate::expand::{Overrides, expand};
 use crate::files::MemoryFiles;
+use crate::lock::Lock;
 use crate::parse::parse;
 use crate::source::{Source, Sources};
 use crate::validate;
@@ -39,7 +40,14 @@ fn plans(text: &str) -> (Sources, Vec<JobPlan>, Vec<Diagnostic>) {
                     continue;
                 }
                 let Some(job) = validate::job(&variant.document, &mut sink) else { continue };
-                plans.extend(resolve(&job, &variant, &TargetPlan::default(), &files(), &mut sink));
+                plans.extend(resolve(
+                    &job,
+                    &variant,
+                    &TargetPlan::default(),
+                    &files(),
+                    &Lock::default(),
+                    &mut sink,
+                ));
             }
         }
         sink.locate(DocumentId::Job, &document);

@@ -1,8 +1,10 @@
-//! Who hands out GPUs or parts of them: `stdlib/gpu/providers.yaml`.
+//! Who hands out GPUs or parts of them on a cluster: `stdlib/gpu/providers.yaml`.
 
 use std::sync::LazyLock;
 
 use indexmap::IndexMap;
+use jobc_schema::gpu::{Enforcement, Vendor};
+use jobc_schema::plan::SharePlan;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -20,45 +22,78 @@ pub struct Providers {
     pub schema: String,
     /// The providers.
     pub providers: Vec<Provider>,
+    /// Release of Kubernetes to the version of `resource.k8s.io` that claims are written in.
+    pub claims: IndexMap<String, String>,
+    /// Who hands out RDMA devices.
+    pub rdma: Rdma,
+}
+
+/// Who hands out RDMA devices.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rdma {
+    /// Linux capabilities that a program needs to use one.
+    pub linux_capabilities: Vec<String>,
+    /// The form of the resource's name by plugin.
+    pub names: IndexMap<String, String>,
+    /// Where the facts come from.
+    pub source: String,
 }
 
 /// A device plugin, a scheduler or a library that hands out GPUs or parts of them.
 ///
-/// What every provider has is typed; `other` keeps what only one or two of them have.
+/// What is lowered is typed; `other` keeps what is told to people only.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Provider {
     /// Its name, as `gpu.provider` of a target gives it.
     pub name: String,
-    /// What it counts, by a short name: `gpu`, `mem`, `cores`.
-    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
-    pub resources: IndexMap<String, Resource>,
-    /// Where the resources go in a pod: `limits`, or `limits+requests`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub place: Option<String>,
-    /// What keeps a program inside its part.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub enforce: Option<Enforcement>,
-    /// The scheduler that pods must name.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub scheduler: Option<String>,
-    /// The runtime class that pods must name where it is not the node's default.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub runtime_class: Option<String>,
-    /// Taints that its nodes usually have.
+    /// Other names for it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub tolerations: Vec<IndexMap<String, String>>,
-    /// Labels that its nodes must have.
-    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
-    pub node_labels: IndexMap<String, String>,
+    pub aliases: Vec<String>,
+    /// What it is, in words.
+    pub about: String,
+    /// Whose cards.
+    pub vendor: Vendor,
+    /// How whole GPUs are asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub whole: Option<Way>,
+    /// How memory and cores of a GPU are asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub share: Option<Way>,
+    /// How a slice by profile is asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<Way>,
+    /// What a pod needs besides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pod: Option<Companions>,
+    /// How the card's model is chosen: `labels` of GPU feature discovery, `labels-of-slices` of it, `claim`, `resource`,
+    /// or the annotation that lists models. Absent: it is not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub models: Option<String>,
+    /// The models there are, where they stand in the resource's name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub model_names: Vec<String>,
+    /// How many instances a role may have.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instances: Option<u32>,
+    /// Settings that a target must have.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub settings: Vec<String>,
+    /// Claims of `resource.k8s.io` in place of resources.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub claim: Option<ClaimForm>,
+    /// The object that takes the place of a Job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub object: Option<ObjectKind>,
     /// Providers that cannot serve the same node.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub excludes: Vec<String>,
+    /// Why nothing is written for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unserved: Option<String>,
     /// The least versions of what it stands on.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub requires: IndexMap<String, String>,
-    /// Variables it sets in containers.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub env_injected: Vec<String>,
     /// Where the facts come from.
     pub source: String,
     /// Everything else, as the file has it.
@@ -66,76 +101,266 @@ pub struct Provider {
     pub other: IndexMap<String, Value>,
 }
 
-/// What keeps a program inside its part of a card.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Enforcement {
-    /// Nothing: the numbers only place pods.
-    None,
-    /// A library between the program and CUDA.
-    Library,
-    /// The driver.
-    Driver,
-    /// The hardware.
-    Hardware,
-    /// Whole cards only.
-    WholeDevice,
-    /// The machine on which the program's GPU work is done.
-    Remote,
+/// One way to ask for GPUs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Way {
+    /// What keeps a program inside its slice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub enforce: Option<Enforcement>,
+    /// The parts of a share that can be said.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub takes: Vec<Part>,
+    /// The parts that must be said.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub needs: Vec<Part>,
+    /// How many GPUs or slices an instance may have.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub most: Option<u32>,
+    /// The greatest percent of cores.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub most_cores: Option<u32>,
+    /// Whether only one part of a share can be said.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub alone: bool,
+    /// Who fixes a slice's size, where pods do not: `replica`, the card cut into equal parts; `name`, the resource's name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<String>,
+    /// Whether several slices can be kept on one card.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub same_card: bool,
+    /// Whether all instances of a role share one claim, and so one card.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub shared_claim: bool,
+    /// What is asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub asks: Vec<Ask>,
 }
 
-/// Something a provider counts.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
+/// A part of a share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Part {
+    /// Memory.
+    Memory,
+    /// Percent of the cores.
+    Cores,
+}
+
+impl Part {
+    /// The key of `share`.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Memory => "memory",
+            Self::Cores => "cores",
+        }
+    }
+
+    /// Whether a share says it.
+    pub fn is_in(self, share: &SharePlan) -> bool {
+        match self {
+            Self::Memory => share.memory_bytes.is_some(),
+            Self::Cores => share.cores_percent.is_some(),
+        }
+    }
+}
+
+/// One thing that a pod says: a key and an amount, both with holes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Resource {
-    /// Its name in a pod.
+pub struct Ask {
+    /// The key.
+    pub key: String,
+    /// The amount.
+    pub amount: String,
+    /// Where it stands.
+    #[serde(default, skip_serializing_if = "Place::is_limits")]
+    pub place: Place,
+    /// What `{memory}` counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub key: Option<String>,
-    /// Its name with a hole, such as `nvidia.com/mig-{profile}`.
+    pub unit: Option<Unit>,
+    /// What `{cores}` is a multiple of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub key_template: Option<String>,
-    /// Its name where the provider is set to rename it.
+    pub step: Option<u32>,
+    /// Whether it is said once for each GPU.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub each: bool,
+    /// Whether it is said for more than one GPU only.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub above_one: bool,
+}
+
+/// Where something stands in a pod.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Place {
+    /// The container's limits.
+    #[default]
+    #[serde(rename = "limits")]
+    Limits,
+    /// The container's limits and requests.
+    #[serde(rename = "limits+requests")]
+    Both,
+    /// The pod's labels.
+    #[serde(rename = "labels")]
+    Labels,
+    /// The pod's annotations.
+    #[serde(rename = "annotations")]
+    Annotations,
+    /// The container's environment.
+    #[serde(rename = "env")]
+    Env,
+    /// The container's environment, from a field of the pod.
+    #[serde(rename = "field")]
+    Field,
+}
+
+impl Place {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+    fn is_limits(&self) -> bool {
+        *self == Self::Limits
+    }
+}
+
+/// What an amount of memory counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Unit {
+    /// Bytes.
+    B,
+    /// 2^20 bytes.
+    MiB,
+    /// 2^28 bytes.
+    #[serde(rename = "256MiB")]
+    Blocks,
+    /// 10^9 bytes.
+    GB,
+    /// 2^30 bytes.
+    GiB,
+    /// What the target's `memory_unit` says: no document tells.
+    #[serde(rename = "setting")]
+    Setting,
+}
+
+/// What a pod needs besides what it asks for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Companions {
+    /// The scheduler it names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub renamed_key: Option<String>,
-    /// Characters that change when the hole is filled.
+    pub scheduler: Option<String>,
+    /// Whether it shares the node's IPC namespace.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub host_ipc: bool,
+    /// Whether its /dev/shm is that of the server it shares the GPU through, so that it has no size of its own.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub shared_shm: bool,
+    /// The user it runs as.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_as_user: Option<i64>,
+    /// Linux capabilities of its container.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub linux_capabilities: Vec<String>,
+    /// Taints it tolerates.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tolerations: Vec<IndexMap<String, String>>,
+    /// Labels its node must have, as the resource alone does not tell its nodes from others.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
-    pub replace: IndexMap<String, String>,
-    /// What one of it is: `count`, `MiB`, `GiB`, `MB`, `256MiB`, `percent`, `percent-of-gpu`.
+    pub node_selector: IndexMap<String, String>,
+    /// Its labels.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub labels: IndexMap<String, String>,
+    /// Its annotations.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub annotations: IndexMap<String, String>,
+}
+
+/// How a driver for dynamic resource allocation describes its devices.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClaimForm {
+    /// The driver, in front of its attributes.
+    pub driver: String,
+    /// Device classes: `whole`, `profile`.
+    pub classes: IndexMap<String, String>,
+    /// The attribute with the product's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub unit: Option<String>,
-    /// The unit where the provider is set so.
+    pub product: Option<String>,
+    /// The attribute with a slice's profile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub alt_unit: Option<String>,
-    /// What the amount is counted for, where it is not the pod: `gpu`.
+    pub profile: Option<String>,
+    /// The capacity with the memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub per: Option<String>,
-    /// The amount's type.
-    #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
-    pub kind: Option<String>,
-    /// The least amount.
+    pub memory: Option<String>,
+    /// The attribute with the compute capability.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub min: Option<u64>,
-    /// The greatest amount.
+    pub compute_capability: Option<String>,
+    /// The attribute with the driver's version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub max: Option<u64>,
-    /// The amount unless written.
+    pub driver_version: Option<String>,
+    /// The attribute with the newest CUDA that the driver runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub default: Option<u64>,
-    /// The only amount there is.
+    pub cuda: Option<String>,
+    /// The attribute that slices of one card have in common.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub value: Option<u64>,
-    /// Which amounts there are, in words.
+    pub same_card: Option<String>,
+    /// How a card is shared by MPS.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rule: Option<String>,
-    /// Whether pods must ask for it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub required: Option<bool>,
-    /// When pods must ask for it, in words.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub required_if: Option<String>,
-    /// Whether nodes show it and pods cannot ask for it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub node_only: Option<bool>,
+    pub mps: Option<MpsForm>,
+}
+
+/// What a claim may ask of a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Described {
+    /// The product's name.
+    Product,
+    /// The memory.
+    Memory,
+    /// The compute capability, the driver's version and its CUDA.
+    Versions,
+}
+
+impl ClaimForm {
+    /// Whether the driver describes its devices so far.
+    pub fn knows(&self, what: Described) -> bool {
+        match what {
+            Described::Product => self.product.is_some(),
+            Described::Memory => self.memory.is_some(),
+            Described::Versions => {
+                self.compute_capability.is_some() && self.driver_version.is_some() && self.cuda.is_some()
+            }
+        }
+    }
+}
+
+/// The driver's own parameters for sharing by MPS.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MpsForm {
+    /// Their API.
+    pub api_version: String,
+    /// Their kind.
+    pub kind: String,
+    /// The driver's feature gate that must be open.
+    pub gate: String,
+}
+
+/// The kind of an object.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ObjectKind {
+    /// Its API.
+    pub api_version: String,
+    /// Its kind.
+    pub kind: String,
+}
+
+/// The whole table.
+pub fn table() -> &'static Providers {
+    &PROVIDERS
 }
 
 /// The providers.
@@ -143,12 +368,35 @@ pub fn all() -> &'static [Provider] {
     &PROVIDERS.providers
 }
 
-/// The provider of that name; `nvidia` and `mig` are short for the NVIDIA device plugin and its mixed MIG strategy.
+/// The provider of that name, or with that name among its others.
 pub fn find(name: &str) -> Option<&'static Provider> {
-    let name = match name {
-        "nvidia" => "nvidia-device-plugin",
-        "mig" | "nvidia-mig" => "nvidia-mig-mixed",
-        other => other,
-    };
-    all().iter().find(|provider| provider.name == name)
+    all().iter().find(|provider| provider.name == name || provider.aliases.iter().any(|alias| alias == name))
+}
+
+/// The provider that a target names, or the first of the table for a vendor, its own device plugin.
+pub fn chosen(named: Option<&str>, vendor: Vendor) -> Option<&'static Provider> {
+    match named {
+        Some(name) => find(name),
+        None => all().iter().find(|provider| provider.vendor == vendor),
+    }
+}
+
+impl Provider {
+    /// Whether it serves as many whole GPUs of any kind as a role wants, whatever the role is.
+    pub fn is_plain(&self) -> bool {
+        self.whole.as_ref().is_some_and(|way| way.most.is_none() && way.asks.iter().all(|ask| !ask.each))
+            && self.unserved.is_none()
+            && self.instances.is_none()
+            && self.model_names.is_empty()
+            && self.pod.as_ref().is_none_or(|pod| pod.run_as_user.is_none())
+    }
+
+    /// The way in which GPUs with that share are asked for.
+    pub fn way(&self, share: Option<&SharePlan>) -> Option<&Way> {
+        match share {
+            None => self.whole.as_ref(),
+            Some(share) if share.profile.is_some() => self.profile.as_ref(),
+            Some(_) => self.share.as_ref(),
+        }
+    }
 }

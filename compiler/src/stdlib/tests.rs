@@ -1,5 +1,6 @@
 //! The built-in files are read completely, agree with each other, and answer as their sources do.
 
+use jobc_schema::gpu::{DriverCapability, Vendor};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -103,12 +104,86 @@ fn the_tables_agree() {
     for name in mig::names() {
         assert!(mig::is_profile(name), "{name}");
     }
-    for provider in providers::all() {
-        assert_eq!(providers::find(&provider.name).unwrap().name, provider.name);
-        for excluded in provider.excludes.iter().filter(|e| !e.contains("same-gpu")) {
-            assert!(providers::find(excluded).is_some(), "{} excludes {excluded}", provider.name);
+}
+
+#[test]
+fn every_row_is_an_answer_to_something() {
+    for (toolkit, driver) in &cuda::table().cuda_driver_min {
+        // A row without its last number stands for the first release of that minor version.
+        assert_eq!(cuda::driver_for(toolkit), driver.as_deref(), "CUDA {toolkit}");
+        if let Some(driver) = driver.as_deref().and_then(Version::parse) {
+            let newest = cuda::newest(&driver).unwrap_or_else(|| panic!("driver {driver} runs no CUDA"));
+            assert!(newest >= Version::parse(toolkit).unwrap().truncate(2), "driver {driver}: {newest}");
         }
     }
+    for major in cuda::table().minor_version_compat_floor.keys() {
+        assert!(cuda::floor_for(&format!("{major}.0")).is_some(), "CUDA {major}");
+    }
+    for arch in arch::all() {
+        assert_eq!(arch::find(&arch.cc), Some(arch), "{} stands twice", arch.cc);
+        if let Some(later) = &arch.renamed_to {
+            assert!(arch::find(later).is_some(), "{} became {later}", arch.cc);
+        }
+    }
+    for model in models::all() {
+        assert_eq!(models::find(&model.name).map(|found| found.model), Some(model), "{}", model.name);
+    }
+    let cut: Vec<&str> =
+        models::all().iter().flat_map(|m| &m.variants).filter_map(|v| v.mig.as_deref()).collect();
+    for name in mig::names() {
+        let cards: Vec<&str> = mig::cards_with(name).collect();
+        assert!(cards.iter().all(|card| cut.contains(card)), "no model has the cards {cards:?}");
+    }
+    let table = nvidia::table();
+    let known = |name: &String| serde_json::from_value::<DriverCapability>(name.clone().into()).is_ok();
+    assert!(table.capabilities.keys().chain(&table.default_capabilities).all(known));
+}
+
+#[test]
+fn providers_say_what_code_can_read() {
+    for (number, provider) in providers::all().iter().enumerate() {
+        let name = &provider.name;
+        for name in std::iter::once(name).chain(&provider.aliases) {
+            assert_eq!(providers::find(name), Some(provider), "{name}");
+        }
+        for excluded in &provider.excludes {
+            assert!(
+                providers::find(excluded).is_some_and(|e| e.name == *excluded),
+                "{name} excludes {excluded}"
+            );
+        }
+        let ways = [&provider.whole, &provider.share, &provider.profile];
+        let served = ways.iter().any(|way| way.is_some());
+        assert_ne!(served, provider.unserved.is_some(), "{name}");
+        for way in ways.into_iter().flatten() {
+            assert!(!way.asks.is_empty() || provider.claim.is_some(), "{name} asks for nothing");
+            assert!(
+                way.needs.iter().all(|part| way.takes.contains(part)),
+                "{name} needs what it cannot take"
+            );
+            for ask in &way.asks {
+                let memory = ask.key.contains("{memory}") || ask.amount.contains("{memory}");
+                assert_eq!(memory, ask.unit.is_some(), "{name}: {}", ask.key);
+            }
+        }
+        for way in [&provider.share, &provider.profile].into_iter().flatten() {
+            assert!(way.enforce.is_some(), "{name} does not say what keeps a slice");
+        }
+        let first = providers::all().iter().position(|other| other.vendor == provider.vendor);
+        let own = providers::chosen(None, provider.vendor).map(|p| &p.name);
+        assert!(first != Some(number) || own == Some(name), "{name} is its vendor's own");
+    }
+    assert!(Vendor::ALL.into_iter().all(|vendor| providers::chosen(None, vendor).is_some()));
+}
+
+/// The schema of targets lists the names by hand, since it is made before the table is read.
+#[test]
+fn the_schema_of_targets_names_the_providers() {
+    let schema: serde_json::Value = serde_json::from_str(jobc_schema::TARGETS_SCHEMA).unwrap();
+    let listed = schema["$defs"]["KubernetesGpu"]["properties"]["provider"]["examples"].as_array().unwrap();
+    let listed: Vec<&str> = listed.iter().filter_map(serde_json::Value::as_str).collect();
+    let served = providers::all().iter().filter(|provider| provider.unserved.is_none());
+    assert_eq!(listed, served.map(|provider| provider.name.as_str()).collect::<Vec<_>>());
 }
 
 #[test]

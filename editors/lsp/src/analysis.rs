@@ -6,6 +6,7 @@ use jobc_compiler::compile::{self, Planned, Request};
 use jobc_compiler::diagnostic::{Diagnostic, DocumentId, Sink};
 use jobc_compiler::document::Document;
 use jobc_compiler::files::Files;
+use jobc_compiler::lock::Locking;
 use jobc_compiler::source::{Source, SourceId, Sources};
 use jobc_compiler::{parse, validate};
 use jobc_schema::BackendName;
@@ -110,6 +111,8 @@ pub(crate) fn request<'a>(
         files: input.files,
         to_job: &beside,
         run_here: false,
+        locking: Locking::Followed,
+        gpus_here: None,
         adjustments: Adjustments::default(),
     }
 }

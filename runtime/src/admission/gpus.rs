@@ -47,6 +47,20 @@ pub(super) fn find(
     }
 }
 
+/// What a job lacks beside those before it, in words; nothing where there is room.
+pub(super) fn lacks(
+    claim: &Claim,
+    demands: &Demands,
+    inventory: &Inventory,
+    before: &[&Entry],
+    uid: u32,
+) -> Option<String> {
+    let taken = taken(before, inventory);
+    let room = Room { inventory, taken: &taken, uid };
+    let misfit = placement::place(demands, room).err()?;
+    Some(short_of(claim, demands, misfit, room, before))
+}
+
 /// What is taken by those who have theirs, and kept for those who wait: what they would get, or all that would do for them.
 fn taken(before: &[&Entry], inventory: &Inventory) -> Taken {
     let mut taken = Taken::default();
@@ -74,15 +88,15 @@ fn taken(before: &[&Entry], inventory: &Inventory) -> Taken {
 }
 
 /// Why a job can have its GPUs at no time.
-pub(super) fn never(
+pub(super) fn too_much(
     plan: &JobPlan,
     claim: &Claim,
     demands: &Demands,
+    Misfit(place): Misfit,
     inventory: &Inventory,
-) -> Option<Error> {
+) -> Error {
     let nothing = Taken::default();
     let room = Room { inventory, taken: &nothing, uid: 0 };
-    let Misfit(place) = placement::place(demands, room).err()?;
     let demand = &demands.roles[place];
     let kind = kind(demand);
     let message = if kind.is_empty() {
@@ -96,6 +110,17 @@ pub(super) fn never(
         let of_role = all(demand);
         format!("`{}` needs {of_role}, this machine has {}", demand.role, placement::room_for(demand, room))
     };
+    let unknown = demand.soft().is_some_and(|(share, _)| share.memory_bytes.is_some())
+        && placement::eligible(demand, inventory)
+            .iter()
+            .all(|card| inventory.gpu(*card).is_none_or(|gpu| gpu.memory_bytes.is_none()));
+    if unknown && !inventory.gpus.is_empty() {
+        let what = all(demand);
+        let message =
+            format!("`{}` needs {what}, and nobody tells how much memory the cards have", demand.role);
+        return Error::new(Kind::Unenforceable, message)
+            .help("`jobc doctor` says what keeps NVML from telling; or ask for a share of the cores alone");
+    }
     let there = there(inventory);
     let message =
         if there.is_empty() || kind.is_empty() { message } else { format!("{message}: it has {there}") };
@@ -103,7 +128,7 @@ pub(super) fn never(
     let fewer = super::fewer(plan, super::Measure::Gpus, most.min(claim.gpus.saturating_sub(1)));
     let fewer = fewer.filter(|_| kind.is_empty() && most > 0);
     let ways: Vec<String> = fewer.into_iter().chain(["without GPUs with `--no-gpu`".to_owned()]).collect();
-    Some(Error::new(Kind::Unenforceable, message).help(format!("run {}", ways.join(", or "))))
+    Error::new(Kind::Unenforceable, message).help(format!("run {}", ways.join(", or ")))
 }
 
 /// What a job lacks: `needs 2 GPUs, and 1 of 8 is free: …`.

@@ -206,7 +206,9 @@ impl Ledger {
         decide: impl FnOnce(&Entry, &[Entry]) -> Decision<T>,
     ) -> Result<T> {
         let _locked = self.lock()?;
-        let others = self.read(entry.own.as_ref().map(|own| own.path.as_path()));
+        let own = entry.own.as_ref().map(|own| own.path.as_path());
+        // Who has only entered is nobody to wait for, and need not be read.
+        let others = self.read_those(own, |standing| standing != Standing::Entered);
         let Decision { standing, leased, answer } = decide(entry, &others);
         if standing == entry.standing && leased.is_none() {
             return answer;
@@ -283,10 +285,15 @@ impl Ledger {
 
     /// Reads the entries whose makers live, but for one's own; what is left of the dead of this user is removed.
     fn read(&self, own: Option<&Path>) -> Vec<Entry> {
+        self.read_those(own, |_| true)
+    }
+
+    fn read_those(&self, own: Option<&Path>, wanted: impl Fn(Standing) -> bool) -> Vec<Entry> {
         let mut entries = Vec::new();
         for (name, path) in self.names() {
             let standing = STANDINGS.iter().find(|(_, word)| name.split('-').next() == Some(word));
-            let Some((standing, _)) = standing.filter(|_| own != Some(path.as_path())) else { continue };
+            let standing = standing.filter(|(standing, _)| own != Some(path.as_path()) && wanted(*standing));
+            let Some((standing, _)) = standing else { continue };
             let Some((file, uid, content)) = open(&path) else { continue };
             // Its maker holds the lock for as long as it lives; nobody else ever has it for longer than this question.
             if rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared).is_ok() {

@@ -1,3 +1,5 @@
+mod many;
+
 use insta::assert_snapshot;
 use serde_json::json;
 

@@ -1,7 +1,7 @@
 //! What an image says of its process, and how it goes into a bundle that leaves it open.
 //!
 //! The annotation `dev.jobc.from-image` lists what a bundle leaves to its image (docs/oci.md). Where the image's settings come
-//! from does not matter here: today from the config.json that `umoci unpack` writes beside a root.
+//! from does not matter here: from an image's configuration, or the config.json that `umoci unpack` writes beside a root.
 
 use std::path::PathBuf;
 
@@ -10,6 +10,7 @@ use oci_spec::runtime::Process;
 use super::{NamedUser, named_user};
 use crate::bundle::Bundle;
 use crate::error::{Error, Kind, Result};
+use crate::image::config::Execution;
 
 /// The annotation that lists what is the image's to say.
 const LEFT: &str = "dev.jobc.from-image";
@@ -53,6 +54,17 @@ impl Image {
             )),
             entrypoint: None,
             command: process.args().clone().unwrap_or_default(),
+        }
+    }
+
+    /// The settings in an image's configuration.
+    pub fn of(config: &Execution) -> Self {
+        Self {
+            env: config.env.clone(),
+            cwd: (!config.working_dir.is_empty()).then(|| PathBuf::from(&config.working_dir)),
+            user: Some(ImageUser::Name(config.user.clone())),
+            entrypoint: Some(config.entrypoint.clone()),
+            command: [&config.entrypoint[..], &config.cmd].concat(),
         }
     }
 

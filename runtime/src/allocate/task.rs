@@ -35,7 +35,8 @@ const KEYS: &str = "/etc/jobc/ssh";
 
 /// Gives a task what only this machine and this run know.
 ///
-/// `container` is the folder of its container, which this may make things in.
+/// `container` is the folder of its container, which this may make things in. The task keeps its seat among the job's GPUs
+/// until it leaves it.
 pub fn task(provided: &Provided, task: &TaskId, container: &Path) -> Result<Given> {
     let mut bundle = Bundle::open(&provided.folder.bundle(task))?;
     if let Some(first) = bundle.config.unknown.first() {
@@ -79,7 +80,7 @@ pub fn task(provided: &Provided, task: &TaskId, container: &Path) -> Result<Give
         said.extend(rootless::adapt(spec, uid.as_raw(), gid.as_raw())?);
     }
     match &provided.gpus {
-        Some(gpus) => said.extend(gpus.give(task, spec, &root, visible.as_deref())?.said),
+        Some(gpus) => said.extend(gpus.give(task, spec, &root, visible.as_deref())?),
         None => inject::hide_all(spec, visible.as_deref()),
     }
     if spec.hooks().is_some() {

@@ -26,7 +26,7 @@ impl Case {
     fn allocate(&self, choice: Option<&str>) -> Result<Allocation> {
         let state = self.folder.path().join("state");
         std::fs::create_dir_all(&state).expect("a folder");
-        Allocation::of(&self.bundle, choice, &state, true)
+        Allocation::of(&self.bundle, choice, None, &state, true)
     }
 
     fn told(&self, text: &str) -> String {
@@ -154,15 +154,15 @@ fn what_nobody_gives_is_refused_at_its_place() {
         ))
     };
     assert_snapshot!(with(r#"{"dev.jobc.gpus": "0,1"}"#).refused(), @r"
-    config.json: /annotations/dev.jobc.gpus: GPUs are not given to a single bundle yet
-    run it with `--oci-runtime nvidia-container-runtime`
+    config.json: /annotations/dev.jobc.gpus: GPUs are not given to a single bundle
+    name them, as in `--devices 0,1`; `jobc gpu ls` lists them
     ");
     assert_snapshot!(with(r#"{"dev.jobc.secret.env.TOKEN": "token", "dev.jobc.ssh": "root:22"}"#).refused(), @r"
-    config.json: /annotations/dev.jobc.secret.env.TOKEN: secrets are not given to a single bundle yet
+    config.json: /annotations/dev.jobc.secret.env.TOKEN: secrets are not given to a single bundle
     add their values to a copy of the bundle
     ");
     assert_snapshot!(with(r#"{"dev.jobc.secret.file./etc/key": "key"}"#).refused(), @r"
-    config.json: /annotations/dev.jobc.secret.file.~1etc~1key: secrets are not given to a single bundle yet
+    config.json: /annotations/dev.jobc.secret.file.~1etc~1key: secrets are not given to a single bundle
     add their values to a copy of the bundle
     ");
     assert_snapshot!(with(r#"{"dev.jobc.volume.data": "https://example.org/data.csv"}"#).refused(), @r"

@@ -1,6 +1,9 @@
 //! GPUs: what the kernel shows of them, and what is installed to bring them into containers.
 
+use jobc_schema::gpu::Vendor;
+
 use super::{Check, Found, Machine, Need};
+use crate::gpu::Inventory;
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -12,7 +15,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check { name: "gpu.nvidia", purpose: "NVIDIA GPUs in containers", need: Need::Nobody(""), look: nvidia },
     Check {
         name: "gpu.nvidia-toolkit",
-        purpose: "the driver's own files in containers (NVIDIA Container Toolkit)",
+        purpose: "the driver's files in containers by NVIDIA's own tools; `jobc run` does without",
         need: Need::Nobody(""),
         look: toolkit,
     },
@@ -56,7 +59,7 @@ fn on_the_bus(machine: &dyn Machine) -> Vec<(&'static str, usize, usize)> {
 }
 
 fn cards(machine: &dyn Machine) -> Found {
-    let counts = on_the_bus(machine);
+    let counts = on_the_bus(&*machine.driver());
     let words: Vec<String> = counts.iter().map(|(name, all, _)| format!("{all} of {name}")).collect();
     let without: Vec<&str> =
         counts.iter().filter(|(_, all, driven)| driven < all).map(|(name, _, _)| *name).collect();
@@ -92,39 +95,44 @@ fn numbered(machine: &dyn Machine, folder: &str, word: &str) -> usize {
 }
 
 fn nvidia(machine: &dyn Machine) -> Found {
-    let nodes = numbered(machine, "/dev", "nvidia");
-    let version = machine.read("/proc/driver/nvidia/version").unwrap_or_default();
-    let driver = driver_version(&version);
-    match (nodes, driver) {
-        (0, None) if has(machine, "NVIDIA") => Found::missing("a card, but no driver")
-            .fix("install NVIDIA's driver (package nvidia-driver, or their own)"),
-        (0, None) => Found::missing("none"),
-        (0, Some(driver)) => Found::limited(format!("driver {driver}, no nodes /dev/nvidia0 …"))
-            .fix("nvidia-modprobe -c 0 -u, or start nvidia-persistenced"),
-        (nodes, driver) => {
-            let driver =
-                driver.map_or_else(|| "an unknown driver".to_owned(), |driver| format!("driver {driver}"));
-            let uvm = machine.entry("/dev/nvidia-uvm").is_some();
-            let words = format!("{nodes} with {driver}");
-            if uvm {
-                Found::ok(words)
-            } else {
-                Found::limited(format!("{words}, without /dev/nvidia-uvm, which CUDA needs"))
-                    .fix("nvidia-modprobe -c 0 -u")
-            }
-        }
+    let inventory = machine.gpus();
+    let machine = &*machine.driver();
+    let Some(driver) = &inventory.driver else {
+        return if has(machine, "NVIDIA") {
+            Found::missing("a card, but no driver")
+                .fix("install NVIDIA's driver (package nvidia-driver, or their own)")
+        } else {
+            Found::missing("none")
+        };
+    };
+    let cuda = driver.cuda.as_ref().map(|cuda| format!(", CUDA {cuda}")).unwrap_or_default();
+    let words = format!("{} with driver {}{cuda}", cards_of(&inventory, Vendor::Nvidia), driver.version);
+    if let Some(note) = inventory.notes.first() {
+        return Found::limited(words).fix(note.clone());
     }
+    if machine.entry("/dev/nvidia-uvm").is_none() {
+        return Found::limited(format!("{words}, without /dev/nvidia-uvm, which CUDA needs"))
+            .fix("nvidia-modprobe -c 0 -u");
+    }
+    Found::ok(words)
 }
 
-/// The release in the text of /proc/driver/nvidia/version: `NVRM version: … Kernel Module  550.54.15  …`.
-fn driver_version(text: &str) -> Option<String> {
-    let line = text.lines().find(|line| line.starts_with("NVRM version:"))?;
-    let is_release = |word: &&str| {
-        let mut parts = word.split('.');
-        parts.clone().count() >= 2
-            && parts.all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()))
+/// The cards of a vendor, by name: `2 Tesla T4, 1 NVIDIA A100 in 7 MIG instances`.
+fn cards_of(inventory: &Inventory, vendor: Vendor) -> String {
+    let mut kinds: Vec<(&str, bool, usize, usize)> = vec![];
+    for gpu in inventory.gpus.iter().filter(|gpu| gpu.vendor == vendor) {
+        let cut = gpu.mig.as_ref().filter(|mig| mig.enabled);
+        let parts = cut.map_or(0, |mig| mig.devices.len());
+        match kinds.iter_mut().find(|(name, is_cut, ..)| *name == gpu.name && *is_cut == cut.is_some()) {
+            Some((.., count, all)) => (*count, *all) = (*count + 1, *all + parts),
+            None => kinds.push((&gpu.name, cut.is_some(), 1, parts)),
+        }
+    }
+    let word = |(name, is_cut, count, parts): &(&str, bool, usize, usize)| {
+        let cut = if *is_cut { format!(" in {parts} MIG instances") } else { String::new() };
+        format!("{count} {name}{cut}")
     };
-    line.split_whitespace().find(is_release).map(str::to_owned)
+    if kinds.is_empty() { "none".to_owned() } else { kinds.iter().map(word).collect::<Vec<_>>().join(", ") }
 }
 
 fn toolkit(machine: &dyn Machine) -> Found {
@@ -138,7 +146,7 @@ fn toolkit(machine: &dyn Machine) -> Found {
     let there: Vec<&str> = names.into_iter().filter(|name| machine.program(name).is_some()).collect();
     if there.is_empty() {
         let found = Found::missing("not installed");
-        let wanted = numbered(machine, "/dev", "nvidia") > 0 || has(machine, "NVIDIA");
+        let wanted = has(&*machine.driver(), "NVIDIA");
         return if wanted {
             found.fix("install nvidia-container-toolkit from NVIDIA's package repository")
         } else {
@@ -151,24 +159,17 @@ fn toolkit(machine: &dyn Machine) -> Found {
 }
 
 fn amd(machine: &dyn Machine) -> Found {
-    let Some(entry) = machine.entry("/dev/kfd") else {
-        return if has(machine, "AMD") {
+    let inventory = machine.gpus();
+    let files = &*machine.driver();
+    let Some(entry) = files.entry("/dev/kfd") else {
+        return if has(files, "AMD") {
             Found::limited("a card, but no /dev/kfd")
                 .fix("install amdgpu-dkms, or a kernel with amdgpu and HSA_AMD")
         } else {
             Found::missing("none")
         };
     };
-    // A node of the topology with no SIMD units is a processor.
-    let folder = "/sys/class/kfd/kfd/topology/nodes";
-    let nodes = machine.names(folder);
-    let is_gpu = |node: &&String| {
-        let properties = machine.read(&format!("{folder}/{node}/properties")).unwrap_or_default();
-        properties
-            .lines()
-            .any(|line| line.strip_prefix("simd_count ").is_some_and(|count| count.trim() != "0"))
-    };
-    let words = format!("{} through /dev/kfd", nodes.iter().filter(is_gpu).count());
+    let words = format!("{} through /dev/kfd", cards_of(&inventory, Vendor::Amd));
     if entry.may_open() {
         return Found::ok(words);
     }
@@ -178,6 +179,7 @@ fn amd(machine: &dyn Machine) -> Found {
 }
 
 fn dri(machine: &dyn Machine) -> Found {
+    let machine = &*machine.driver();
     let nodes = numbered(machine, "/dev/dri", "renderD");
     if nodes == 0 {
         return Found::missing("no /dev/dri/renderD…");
@@ -199,6 +201,7 @@ fn dri(machine: &dyn Machine) -> Found {
 }
 
 fn cdi(machine: &dyn Machine) -> Found {
+    let machine = &*machine.driver();
     let mut kinds = vec![];
     for folder in ["/etc/cdi", "/var/run/cdi"] {
         for name in machine.names(folder) {
@@ -213,7 +216,9 @@ fn cdi(machine: &dyn Machine) -> Found {
     }
     let found = Found::missing("no files in /etc/cdi, /var/run/cdi");
     if numbered(machine, "/dev", "nvidia") > 0 {
-        return found.fix("nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml");
+        return found.fix(
+            "jobc gpu cdi --output /etc/cdi/nvidia.yaml, or nvidia-ctk cdi generate; `jobc run` needs none",
+        );
     }
     if machine.entry("/dev/kfd").is_some() {
         return found.fix("amd-ctk cdi generate --output=/etc/cdi/amd.json");

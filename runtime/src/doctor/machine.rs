@@ -10,9 +10,10 @@ use std::time::Duration;
 use rustix::fs::Access;
 use serde::Serialize;
 
-use super::timed;
+use crate::gpu::{self, Inventory};
 use crate::id_map::subordinate::name_in;
 use crate::syscall::available::{Call, available};
+use crate::timed;
 
 /// How long a program or a try may take.
 pub const PATIENCE: Duration = Duration::from_secs(3);
@@ -40,6 +41,10 @@ pub trait Machine: Send + Sync + 'static {
     fn attempt(&self, steps: &str, as_whom: As) -> Result<String, String>;
     /// Whether the kernel has a system call.
     fn call(&self, call: Call) -> bool;
+    /// The machine whose files the drivers of GPUs are told by.
+    fn driver(&self) -> Box<dyn Machine>;
+    /// The GPUs.
+    fn gpus(&self) -> Inventory;
 }
 
 /// As whom a try is made.
@@ -97,12 +102,13 @@ impl Entry {
 #[derive(Debug)]
 pub struct ThisMachine {
     prober: Vec<OsString>,
+    files: gpu::Machine,
 }
 
 impl ThisMachine {
     /// `prober` is a command that calls [`super::probe::run`] with the argument added to it.
     pub fn new(prober: impl IntoIterator<Item = OsString>) -> Self {
-        Self { prober: prober.into_iter().collect() }
+        Self { prober: prober.into_iter().collect(), files: gpu::Machine::at("/") }
     }
 }
 
@@ -119,28 +125,25 @@ impl Machine for ThisMachine {
     }
 
     fn read(&self, path: &str) -> Option<String> {
-        std::fs::read(path).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+        self.files.read(path)
     }
 
     fn names(&self, folder: &str) -> Vec<String> {
-        let Ok(entries) = std::fs::read_dir(folder) else { return vec![] };
-        let mut names: Vec<String> =
-            entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
-        names.sort();
-        names
+        self.files.names(folder)
     }
 
     fn entry(&self, path: &str) -> Option<Entry> {
-        let status = std::fs::metadata(path).ok()?;
+        let path = self.files.path(path);
+        let status = std::fs::metadata(&path).ok()?;
         let set_uid = status.mode() & 0o4000 != 0 && status.uid() == 0;
         Some(Entry {
             is_folder: status.is_dir(),
             access: [Access::READ_OK, Access::WRITE_OK]
                 .into_iter()
-                .filter(|access| rustix::fs::access(path, *access).is_ok())
+                .filter(|access| rustix::fs::access(&path, *access).is_ok())
                 .collect(),
             gives_rights: set_uid
-                || rustix::fs::getxattr(path, "security.capability", &mut [0_u8; 64]).is_ok(),
+                || rustix::fs::getxattr(&path, "security.capability", &mut [0_u8; 64]).is_ok(),
         })
     }
 
@@ -183,6 +186,14 @@ impl Machine for ThisMachine {
 
     fn call(&self, call: Call) -> bool {
         available(call)
+    }
+
+    fn driver(&self) -> Box<dyn Machine> {
+        Box::new(Self { prober: self.prober.clone(), files: gpu::Machine::here() })
+    }
+
+    fn gpus(&self) -> Inventory {
+        Inventory::take(&gpu::Machine::here())
     }
 }
 

@@ -4,6 +4,7 @@ use rustix::fs::Access;
 
 use super::machine::{As, Entry, User};
 use super::*;
+use crate::gpu::{self, Inventory};
 use crate::syscall::available::Call;
 
 /// A machine as a text tells of it; everything it does not name is not there, and every try it does not refuse works.
@@ -77,6 +78,35 @@ impl Machine for Described {
             () => return None,
         };
         Some(Entry { is_folder: true, access, gives_rights: is("set-uid") })
+    }
+
+    fn driver(&self) -> Box<dyn Machine> {
+        Box::new(Self(self.0.clone()))
+    }
+
+    /// What is found in files that say what was described.
+    fn gpus(&self) -> Inventory {
+        let tree = tempfile::tempdir().unwrap();
+        let write = |path: &str, text: &str| {
+            let path = tree.path().join(path.trim_start_matches('/'));
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        write("/proc/devices", "");
+        for path in ["write", "read", "there"].iter().flat_map(|word| self.all(word)) {
+            write(path, "");
+        }
+        for (path, _) in self
+            .0
+            .iter()
+            .filter_map(|line| line.split_once(" = "))
+            .filter(|(path, _)| path.starts_with("/proc/driver") || path.starts_with("/sys"))
+        {
+            write(path, &self.read(path).unwrap());
+        }
+        let mut machine = gpu::Machine::at(tree.path());
+        machine.nvml.library = Some("".into());
+        Inventory::take(&machine)
     }
 
     fn program(&self, name: &str) -> Option<String> {
@@ -395,6 +425,8 @@ fn gpus() {
             write /dev/nvidia1
             write /dev/nvidiactl
             write /dev/nvidia-uvm
+            /proc/driver/nvidia/gpus/0000:01:00.0/information = Model: NVIDIA L4\nDevice Minor: 0
+            /proc/driver/nvidia/gpus/0000:02:00.0/information = Model: NVIDIA L4\nDevice Minor: 1
             /proc/driver/nvidia/version = NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.95.05  Release Build\nGCC version: 12.2.0
             program nvidia-ctk = /usr/bin/nvidia-ctk: NVIDIA Container Toolkit CLI version 1.20.0
             /var/run/cdi/nvidia.yaml = cdiVersion: 0.7.0\nkind: nvidia.com/gpu\ndevices: []
@@ -403,7 +435,9 @@ fn gpus() {
         (
             "one NVIDIA card without unified memory",
             r"
+            write /dev/nvidiactl
             write /dev/nvidia0
+            /proc/driver/nvidia/gpus/0000:01:00.0/information = Model: Tesla T4\nDevice Minor: 0
             /proc/driver/nvidia/version = NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15  Tue Mar  5 22:23:56 UTC 2024",
         ),
         (
@@ -414,7 +448,8 @@ fn gpus() {
             there /sys/bus/pci/devices/0000:03:00.0/driver
             there /dev/kfd
             /sys/class/kfd/kfd/topology/nodes/0/properties = cpu_cores_count 16\nsimd_count 0
-            /sys/class/kfd/kfd/topology/nodes/1/properties = cpu_cores_count 0\nsimd_count 432
+            /sys/class/kfd/kfd/topology/nodes/1/properties = cpu_cores_count 0\nsimd_count 432\nlocation_id 768
+            /sys/bus/pci/devices/0000:03:00.0/product_name = AMD Instinct MI210
             there /dev/dri/renderD128",
         ),
         (

@@ -219,3 +219,6 @@ impl Spec {
         Ok(spec)
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests;

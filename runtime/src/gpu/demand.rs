@@ -132,7 +132,7 @@ impl Demand {
     }
 
     /// Whether several tasks have the same card at once, each with a limit or none.
-    pub(super) fn soft(&self) -> Option<(&SharePlan, Sharing)> {
+    pub(crate) fn soft(&self) -> Option<(&SharePlan, Sharing)> {
         self.share.as_ref().filter(|(_, by)| *by != Sharing::Mig).map(|(share, by)| (share, *by))
     }
 
@@ -142,11 +142,8 @@ impl Demand {
             return Ok(());
         }
         let (role, named) = (&self.role, self.pins.len());
-        Err(Error::new(
-            Kind::Config,
-            format!("`{role}` needs {needed} devices, and `--devices` names {named}"),
-        )
-        .help("name as many as its instances need together, or fewer instances with `--scale ROLE=N`"))
+        Err(Error::new(Kind::Config, format!("`{role}` needs {needed} GPUs, and {named} are named for it"))
+            .help("name as many as its instances need together, or fewer instances with `--scale ROLE=N`"))
     }
 
     /// How many cards a task with slices has.
@@ -165,12 +162,11 @@ fn refuse_pins_of_others(submission: &Submission, wanting: &[(usize, &RolePlan, 
     let strange = submission.devices.keys().find(|name| !asks(name));
     let nobody = wanting.is_empty() && !submission.devices.is_empty();
     match strange {
-        Some(name) if name != EVERY_ROLE => Err(Error::new(
-            Kind::Config,
-            format!("`--devices` names devices for `{name}`, which asks for no GPU"),
-        )
-        .help("write `resources.gpu` of that role in the job file")),
-        _ if nobody => Err(Error::new(Kind::Config, "`--devices` names devices, and no role asks for a GPU")
+        Some(name) if name != EVERY_ROLE => {
+            Err(Error::new(Kind::Config, format!("GPUs are named for `{name}`, which asks for none"))
+                .help("write `resources.gpu` of that role in the job file"))
+        }
+        _ if nobody => Err(Error::new(Kind::Config, "`--devices` names GPUs, and no role asks for one")
             .help("write `resources.gpu` of the role that is to have them in the job file")),
         _ => Ok(()),
     }

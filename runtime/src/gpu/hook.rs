@@ -129,3 +129,6 @@ fn root_of_state() -> Result<OwnedFd> {
     openat(CWD, &root, flags, Mode::empty())
         .map_err(|errno| Error::machine(format!("open the container's root `{}`", root.display()), errno))
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,6 +5,7 @@
 //! program finds of the driver itself, and NVIDIA's own hook.
 
 mod environment;
+mod extras;
 mod job;
 mod legacy;
 
@@ -21,10 +22,11 @@ use super::cdi::found::{Described, Found};
 use super::cdi::generate::{self, DriverFiles, Source};
 use super::cdi::{edit, found};
 use super::machine::Machine;
-use super::{DeviceId, Inventory};
+use super::{DeviceId, Inventory, requires};
 use crate::error::{Error, Kind, Result};
 
-pub use job::{JobDevices, hide_all, is_machine_root, visible_by_author};
+pub use environment::value;
+pub use job::{hide_all, is_machine_root, visible_by_author};
 
 /// How devices come into a container.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -165,6 +167,8 @@ impl Injector {
                 return Err(Error::new(Kind::Machine, message).help("see `jobc gpu ls`"));
             }
         }
+        let environment = spec.process().as_ref().and_then(|process| process.env().as_deref());
+        requires::check(environment.unwrap_or_default(), &self.inventory, devices)?;
         match wants.injection {
             Way::None => {
                 environment::name_devices(spec, &self.inventory, devices, wants.visible);
@@ -280,8 +284,16 @@ impl Injector {
 
     fn generate(&self, spec: &mut Spec, devices: &[DeviceId], wants: &Wants<'_>) -> Result<Injected> {
         let is_nvidia = devices.iter().any(|device| device.vendor == Vendor::Nvidia);
-        let files = (is_nvidia && !self.has_driver_in_root(wants)).then(|| self.files());
         let mut said = Vec::new();
+        let mut files = (is_nvidia && !self.has_driver_in_root(wants)).then(|| self.files());
+        if files.is_some() && wants.machine_root && edit::is_in_user_namespace(spec) {
+            // Nobody makes files in folders of a user that the namespace does not have.
+            files = None;
+            said.push(format!(
+                "the driver's files below `{}` cannot be added to the machine's own without root",
+                self.machine.root().display()
+            ));
+        }
         if files.is_some_and(|files| !files.has_cuda()) {
             said.push(format!(
                 "no libraries of NVIDIA's driver were found below `{}`: programs in the container have those of its image alone",
@@ -294,7 +306,8 @@ impl Injector {
             files,
             capabilities: environment::capabilities(wants.capabilities),
         };
-        let edits = source.edits(devices)?;
+        let mut edits = source.edits(devices)?;
+        extras::add(&mut edits, &self.machine, spec);
         said.extend(edit::apply(&edits, spec)?);
         environment::restore(spec, wants.visible);
         Ok(Injected { way: Way::Generated, said })
@@ -327,3 +340,6 @@ fn names(inventory: &Inventory, device: DeviceId) -> Vec<String> {
     names.push(device.gpu.to_string());
     names
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,8 +3,7 @@
 //! A [`Slot`] is one device, or a slice of one; a [`Seat`] is what one task has while it runs. Roles that never run together
 //! may have seats on the same slots, and the tasks of a role with `parallel` take its seats in turns.
 
-use std::fmt;
-
+use jobc_schema::gpu::Enforcement;
 use serde::{Deserialize, Serialize};
 
 use super::DeviceId;
@@ -42,7 +41,7 @@ pub struct Slice {
     /// What serves it.
     pub by: Sharing,
     /// What keeps tasks within it.
-    pub enforced_by: Enforcer,
+    pub enforced_by: Enforcement,
     /// All cards of the task that has it, in order; with MPS one server serves exactly these.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cards: Vec<DeviceId>,
@@ -60,20 +59,6 @@ pub enum Sharing {
     Hami,
     /// The card's own time slices, and no limits.
     None,
-}
-
-/// What keeps a task within its slice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Enforcer {
-    /// The card itself.
-    Hardware,
-    /// The driver, in the server that programs go through.
-    Driver,
-    /// A library that is loaded into each program.
-    Library,
-    /// Nothing.
-    Nothing,
 }
 
 /// What a task has while it runs.
@@ -107,12 +92,12 @@ impl Leased {
 
 impl Sharing {
     /// What keeps tasks within their slices.
-    pub fn enforcer(self) -> Enforcer {
+    pub fn enforcer(self) -> Enforcement {
         match self {
-            Self::Mig => Enforcer::Hardware,
-            Self::Mps => Enforcer::Driver,
-            Self::Hami => Enforcer::Library,
-            Self::None => Enforcer::Nothing,
+            Self::Mig => Enforcement::Hardware,
+            Self::Mps => Enforcement::Driver,
+            Self::Hami => Enforcement::Library,
+            Self::None => Enforcement::Nothing,
         }
     }
 
@@ -124,16 +109,5 @@ impl Sharing {
             Self::Hami => "hami",
             Self::None => "none",
         }
-    }
-}
-
-impl fmt::Display for Enforcer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Hardware => "hardware",
-            Self::Driver => "driver",
-            Self::Library => "library",
-            Self::Nothing => "nothing",
-        })
     }
 }

@@ -17,9 +17,6 @@ pub const NVML: &str = "JOBC_NVML";
 /// How many seconds NVML may take.
 pub const NVML_TIMEOUT: &str = "JOBC_NVML_TIMEOUT";
 
-/// The command that asks NVML, for `jobc` itself.
-pub const COMMAND: &str = "gpu-nvml";
-
 /// How long NVML may take unless told otherwise: without nvidia-persistenced it wakes every card up, one by one.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -55,7 +52,7 @@ impl Machine {
             library: variable(NVML),
             patience: seconds.map_or(PATIENCE, Duration::from_secs),
             // A library of somebody else's that hangs or dies must not take us with it.
-            asker: vec!["/proc/self/exe".into(), COMMAND.into()],
+            asker: vec!["/proc/self/exe".into(), super::nvml::COMMAND.into()],
         };
         Self { nvml, ..Self::at(root) }
     }

@@ -12,7 +12,7 @@ use crate::error::{Error, Kind, Result};
 /// # Errors
 ///
 /// A word that names none, more than one, or one that another word names.
-pub(super) fn devices(words: &[String], vendor: Vendor, inventory: &Inventory) -> Result<Vec<DeviceId>> {
+pub(crate) fn devices(words: &[String], vendor: Vendor, inventory: &Inventory) -> Result<Vec<DeviceId>> {
     let devices: Vec<DeviceId> =
         words.iter().map(|word| device(word, vendor, inventory)).collect::<Result<_>>()?;
     if let Some((&twice, _)) = counts(&devices).iter().find(|(_, count)| **count > 1) {
@@ -83,7 +83,7 @@ pub fn short(device: DeviceId) -> String {
 }
 
 fn wrong(why: impl std::fmt::Display) -> Error {
-    Error::new(Kind::Config, format!("`--devices`: {why}"))
+    Error::new(Kind::Config, why.to_string())
 }
 
 #[cfg(test)]
@@ -112,12 +112,12 @@ mod tests {
     #[test]
     fn what_names_none_or_several_is_refused() {
         assert_snapshot!([told(&["7"]), told(&["GPU-0000"]), told(&["0", "GPU-00000000"]), told(&["2"]), told(&["2:7"]), told(&["GPU-"])].join("\n"), @r"
-        `--devices`: this machine has no GPU `7`; name one by its number or by the beginning of its name as `jobc gpu ls` lists them: 0, 1, 2:0, 2:1
-        `--devices`: `GPU-0000` begins the names of GPU-00000000 and GPU-00000001; write more of it
-        `--devices`: `0` and `GPU-00000000` name one device; name each device once
-        `--devices`: GPU 2 is cut up into MIG instances; name an instance of it, such as `2:0`; `jobc gpu ls` lists them
-        `--devices`: this machine has no GPU `2:7`; name one by its number or by the beginning of its name as `jobc gpu ls` lists them: 0, 1, 2:0, 2:1
-        `--devices`: this machine has no GPU `GPU-`; name one by its number or by the beginning of its name as `jobc gpu ls` lists them: 0, 1, 2:0, 2:1
+        this machine has no GPU `7`; name one by its number or by the beginning of its name as `jobc gpu ls` lists them: 0, 1, 2:0, 2:1
+        `GPU-0000` begins the names of GPU-00000000 and GPU-00000001; write more of it
+        `0` and `GPU-00000000` name one device; name each device once
+        GPU 2 is cut up into MIG instances; name an instance of it, such as `2:0`; `jobc gpu ls` lists them
+        this machine has no GPU `2:7`; name one by its number or by the beginning of its name as `jobc gpu ls` lists them: 0, 1, 2:0, 2:1
+        this machine has no GPU `GPU-`; name one by its number or by the beginning of its name as `jobc gpu ls` lists them: 0, 1, 2:0, 2:1
         ");
     }
 }

@@ -11,7 +11,7 @@ mod slices;
 mod taken;
 
 use super::demand::{Demand, Demands};
-use super::lease::{Enforcer, Leased, Seat, Sharing, Slice, Slot};
+use super::lease::{Leased, Seat, Sharing, Slice, Slot};
 use super::suits::suits;
 use super::{DeviceId, Inventory};
 use near::Candidate;
@@ -164,7 +164,7 @@ impl<'a> Placing<'a> {
                 memory_bytes: None,
                 cores_percent: None,
                 by: Sharing::Mig,
-                enforced_by: Enforcer::Hardware,
+                enforced_by: Sharing::Mig.enforcer(),
                 cards: vec![],
             };
             self.sit(place, number, of_seat, Some(&slice));

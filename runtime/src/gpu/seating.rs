@@ -43,6 +43,12 @@ impl Seating {
         self.leased.of(&self.leased.seats[seat]).cloned().collect()
     }
 
+    /// What a task has now.
+    pub fn of(&self, task: &TaskId) -> Vec<Slot> {
+        let own = self.taken.iter().find(|(_, other)| *other == task);
+        own.map(|(&seat, _)| self.leased.of(&self.leased.seats[seat]).cloned().collect()).unwrap_or_default()
+    }
+
     /// A task's attempt is over and all that it had is removed.
     pub fn leave(&mut self, task: &TaskId) {
         self.taken.retain(|_, other| other != task);

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use jobc_schema::gpu::{Isolation, Vendor};
 use jobc_schema::plan::SharePlan;
-use serde::{Deserialize, Serialize};
+use jobc_schema::target::GpuShare;
 
 use super::lease::Sharing;
 use super::{Inventory, Machine};
@@ -45,18 +45,6 @@ pub struct Choice {
     pub by: Option<GpuShare>,
     /// Also by what enforces less than the job asks for.
     pub or_nothing: bool,
-}
-
-/// What serves slices that are not MIG instances: `--gpu-share`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum GpuShare {
-    /// NVIDIA's Multi-Process Service.
-    Mps,
-    /// HAMi-core.
-    Hami,
-    /// Nothing but the card's own time slices.
-    None,
 }
 
 impl Means {
@@ -95,11 +83,6 @@ pub(super) fn choose(
     means: &Means,
 ) -> Result<(Sharing, Option<String>)> {
     let by = chosen(vendor, share, choice, means).ok_or_else(|| nothing(role, vendor, share, means))?;
-    let keeps = match by {
-        Sharing::Mig => Isolation::Hard,
-        Sharing::Mps | Sharing::Hami => Isolation::Soft,
-        Sharing::None => Isolation::None,
-    };
     let why_not = match by {
         Sharing::Mps if means.mps.is_none() => {
             Some("there is no `nvidia-cuda-mps-control` on this machine".to_owned())
@@ -118,13 +101,9 @@ pub(super) fn choose(
             by.as_str()
         )));
     }
-    if keeps < share.isolation && !choice.or_nothing {
-        let why = format!(
-            "it asks for {} isolation, and {} gives {}",
-            word(share.isolation),
-            name(by),
-            if keeps == Isolation::None { "none" } else { word(keeps) }
-        );
+    if !by.enforcer().satisfies(share.isolation) && !choice.or_nothing {
+        let gives = if by.enforcer().satisfies(Isolation::Soft) { "soft" } else { "none" };
+        let why = format!("it asks for {} isolation, and {} gives {gives}", word(share.isolation), name(by));
         return Err(refused(role, &why).help("leave `--gpu-share` out, or go on with `--allow-unenforced`"));
     }
     let note = (by == Sharing::None).then(|| {
@@ -211,7 +190,7 @@ mod tests {
             Ok((by, note)) => format!(
                 "{} by {}{}",
                 by.as_str(),
-                by.enforcer(),
+                by.enforcer().words(),
                 if note.is_some() { ", with a note" } else { "" }
             ),
             Err(error) => format!("{error}; {}", error.help.as_deref().unwrap_or_default()),
@@ -251,21 +230,21 @@ mod tests {
         bare, soft: `a` cannot have slices of GPUs: it asks for soft isolation, and this machine has neither `nvidia-cuda-mps-control` nor HAMi-core's library; install one of them (`JOBC_HAMI_LIBRARY` names HAMi-core's), write `isolation: none`, or go on with `--allow-unenforced`
         bare, hard: `a` cannot have slices of GPUs: it asks for hard isolation, and no card of this machine is cut up into MIG instances; an administrator cuts cards up (`nvidia-smi -mig 1`, `nvidia-smi mig -cgi …`); `isolation: soft` goes without
         mps, no: none by nothing, with a note
-        mps, soft: mps by driver
+        mps, soft: mps by the driver
         mps, hard: `a` cannot have slices of GPUs: it asks for hard isolation, and no card of this machine is cut up into MIG instances; an administrator cuts cards up (`nvidia-smi -mig 1`, `nvidia-smi mig -cgi …`); `isolation: soft` goes without
         hami, no: none by nothing, with a note
-        hami, soft: hami by library
+        hami, soft: hami by a library
         hami, hard: `a` cannot have slices of GPUs: it asks for hard isolation, and no card of this machine is cut up into MIG instances; an administrator cuts cards up (`nvidia-smi -mig 1`, `nvidia-smi mig -cgi …`); `isolation: soft` goes without
         both, no: none by nothing, with a note
-        both, soft: mps by driver
+        both, soft: mps by the driver
         both, hard: `a` cannot have slices of GPUs: it asks for hard isolation, and no card of this machine is cut up into MIG instances; an administrator cuts cards up (`nvidia-smi -mig 1`, `nvidia-smi mig -cgi …`); `isolation: soft` goes without
-        cut, no: mig by hardware
-        cut, soft: mig by hardware
-        cut, hard: mig by hardware
+        cut, no: mig by the hardware
+        cut, soft: mig by the hardware
+        cut, hard: mig by the hardware
         mps, soft, Hami false: `a` cannot have slices of GPUs: there is no `/usr/local/vgpu/libvgpu.so` on this machine; install it (`JOBC_HAMI_LIBRARY` names another library), or leave `--gpu-share hami` out
         mps, soft, None false: `a` cannot have slices of GPUs: it asks for soft isolation, and time-slicing gives none; leave `--gpu-share` out, or go on with `--allow-unenforced`
         mps, soft, None true: none by nothing, with a note
-        mps, no, Mps false: mps by driver
+        mps, no, Mps false: mps by the driver
         mps, hard, Mps false: `a` cannot have slices of GPUs: it asks for hard isolation, and MPS gives soft; leave `--gpu-share` out, or go on with `--allow-unenforced`
         bare, hard, anything: none by nothing, with a note
         ");

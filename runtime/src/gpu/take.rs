@@ -1,20 +1,41 @@
 //! Takes the inventory: what each source sees, put together.
 
-use super::{Driver, Inventory, Machine, Source, amd, intel, nvidia, pci};
+use super::{Driver, Inventory, Machine, Source, amd, intel, nvidia, nvml, pci};
 
 impl Inventory {
     /// Looks at what the machine has of GPUs now.
+    ///
+    /// NVML is asked only where NVIDIA's driver is loaded. It may take seconds to wake the cards up; where it says nothing
+    /// in time, what the driver's files show has to do, and a note says so.
     pub fn take(machine: &Machine) -> Self {
         let shown = nvidia::look(machine);
         let mut inventory = Self { notes: shown.notes, ..Self::default() };
-        if let Some(version) = shown.release {
+        // Where /proc is covered up, as in some sandboxes, the nodes alone tell of the driver.
+        if shown.release.is_some() || machine.has("/dev/nvidiactl") {
             inventory.source = Source::Proc;
-            inventory.driver = Some(Driver { version, cuda: None });
+            inventory.driver = shown.release.map(|version| Driver { version, cuda: None });
             inventory.gpus = shown.gpus;
-            pci::link(machine, &mut inventory.gpus, &|_, _| 0);
+            let links = match nvml::ask(machine) {
+                Ok(said) => {
+                    inventory.source = Source::Nvml;
+                    said.write_into(machine, &mut inventory)
+                }
+                Err(nvml::Silence::NotAsked) => nvml::NvLinks::default(),
+                Err(nvml::Silence::Because(why)) => {
+                    inventory.notes.push(format!(
+                        "NVML says nothing ({why}): memory, compute capability, MIG names, NVLink and who uses a card \
+                         are not known"
+                    ));
+                    nvml::NvLinks::default()
+                }
+            };
+            pci::link(machine, &mut inventory.gpus, &|one, other| links.between(one, other));
         }
         inventory.gpus.extend(amd::look(machine));
         inventory.gpus.extend(intel::look(machine));
         inventory
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -13,6 +13,7 @@ pub(crate) fn card(index: u32) -> Gpu {
         index,
         uuid: Some(format!("GPU-{index:08}")),
         name: "NVIDIA A100-SXM4-80GB".to_owned(),
+        brand: None,
         pci: Some(format!("0000:{index:02x}:00.0")),
         minor: Some(index),
         memory_bytes: Some(80 * GIB),

@@ -93,8 +93,7 @@ pub fn import(store: &Store, source: &Path, told: Told<'_>, stopped: &AtomicBool
     if source.join("oci-layout").is_file() {
         return layout::import(store, source, stopped);
     }
-    Err(Error::new(Kind::Unsupported, format!("`{}` is a folder, and not an image layout", source.display()))
-        .help("make a tar archive of it: `tar -C FOLDER -cf rootfs.tar .`"))
+    rootfs::folder(store, source)
 }
 
 /// Puts an image of layers in, for the platform of this machine; each layer with its diff id.

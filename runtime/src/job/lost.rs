@@ -13,6 +13,7 @@ use crate::admission::ledger::Ledger;
 use crate::cgroup::{Layout, remove_empty};
 use crate::container;
 use crate::error::Result;
+use crate::gpu::mps;
 use crate::root::remove::remove;
 use crate::state::Id;
 
@@ -35,6 +36,7 @@ pub struct Lost {
 /// time is left to it.
 pub fn settle(places: &Places) -> Result<Vec<Lost>> {
     let mut lost = Vec::new();
+    mps::sweep(&mps::folder(places))?;
     for id in places.list()? {
         let folder = places.job(&id);
         match Record::read(&folder) {

@@ -3,10 +3,12 @@
 use std::path::PathBuf;
 
 use indexmap::IndexMap;
+use jobc_schema::target::GpuShare;
 use serde::{Deserialize, Serialize};
 
 use super::TaskId;
-use crate::gpu::sharing::GpuShare;
+use crate::gpu::inject::Way;
+use crate::image::Descriptor;
 
 /// What a supervisor is asked to carry out.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,6 +29,9 @@ pub struct Submission {
     pub allow_unenforced: bool,
     /// Roots in place of images: of every role, or by role. A folder, an archive, an unpacked bundle, or `host`.
     pub roots: IndexMap<String, String>,
+    /// The images of roles that name one, in the store; nothing where no role does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub images: Option<Images>,
     /// Ports of the job network that the machine's own network gets.
     pub publish: Vec<Publish>,
     /// The task that gets the client's terminal.
@@ -35,15 +40,23 @@ pub struct Submission {
     pub keep: bool,
     /// Run only while a slot is free, as one of several jobs of a matrix.
     pub turn: Option<Turn>,
-    /// How GPUs come into the tasks; by the target's choice unless given.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub gpu_injection: Option<crate::gpu::inject::Way>,
     /// Devices by name, and no others: of every role, or by role, the first ones first.
     pub devices: IndexMap<String, Vec<String>>,
+    /// How GPUs come into the tasks; by the target's choice unless given.
+    pub gpu_injection: Option<Way>,
     /// What serves slices of GPUs; what suits unless said.
     pub gpu_share: Option<GpuShare>,
     /// The client stays: its end is the job's, unless it says otherwise.
     pub attended: bool,
+}
+
+/// The images of a job, which whoever submits it has brought into the store.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Images {
+    /// The store's folder.
+    pub store: PathBuf,
+    /// The manifest of each role's image.
+    pub roles: IndexMap<String, Descriptor>,
 }
 
 /// A port of a task that the machine's own network gets: `--publish HOST:ROLE-INDEX:LABEL`.

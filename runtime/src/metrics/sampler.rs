@@ -9,6 +9,7 @@ use rustix::time::{ClockId, clock_gettime};
 use super::gpu::Gpus;
 use super::{Keep, Sample};
 use crate::cgroup::{Cgroup, Meter, Saved};
+use crate::gpu::Machine;
 use crate::job::{Folder, TaskId, Time};
 
 /// How often tasks are looked at, where it costs next to nothing.
@@ -48,13 +49,13 @@ struct Watched {
 }
 
 impl Sampler {
-    /// A sampler that writes to a job's folder.
-    pub fn new(folder: &Folder) -> Self {
+    /// A sampler that writes to a job's folder; `has_gpus` says whether any of its tasks may have one.
+    pub fn new(folder: &Folder, has_gpus: bool) -> Self {
         let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX) / 2;
         Self {
             keep: Keep::new(folder.samples_file()),
             tasks: vec![],
-            gpus: Gpus::find(),
+            gpus: has_gpus.then(Machine::here).and_then(Gpus::find),
             next: Instant::now(),
             files: usize::try_from(files).unwrap_or(usize::MAX),
         }

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use indexmap::IndexMap;
 use jobc_schema::plan::{ImageSource, RolePlan};
 
-use super::{Job, Progress, large};
+use super::{Job, Progress, images, large};
 use crate::allocate::image::{self, Image};
 use crate::allocate::{NamedUser, named_user};
 use crate::bundle::{Bundle, because};
@@ -67,7 +67,10 @@ pub(super) fn of(
                 let (files, image) = seen[path].clone();
                 (Base::Shared(Root::layered(vec![files], &bundle)?), image)
             }
-            None => (by_itself(job, role, &bundle)?, None),
+            None => match images::root(job.submission, &role.name, stopped)? {
+                Some((layers, image)) => (Base::Shared(Root::layered(layers, &bundle)?), Some(image)),
+                None => (by_itself(job, role, &bundle)?, None),
+            },
         };
         let from = match &base {
             Base::Shared(root) => root.folders().to_owned(),
@@ -190,15 +193,9 @@ fn by_itself(job: &Job<'_>, role: &RolePlan, bundle: &Bundle) -> Result<Base> {
         .image_of(role)
         .is_some_and(|image| image.source.is_built() || matches!(image.source, ImageSource::Build { .. }));
     let error = if built {
-        let message = format!(
-            "the image `{image}` of `{}` is not built yet: jobc does not build images here yet",
-            role.name
-        );
-        Error::new(Kind::Unsupported, message)
+        Error::new(Kind::State, format!("the image `{image}` of `{}` is not built yet", role.name))
     } else {
-        let message =
-            format!("the image `{image}` of `{}` is not here: jobc does not fetch images yet", role.name);
-        Error::new(Kind::Unsupported, message)
+        Error::new(Kind::State, format!("the image `{image}` of `{}` is not here", role.name))
     };
     Err(error.help(format!(
         "give its files with `--root {}=PATH`: a folder, an archive (`docker export`), or a bundle of `umoci unpack`; or run on this machine's own files with `--root host`",

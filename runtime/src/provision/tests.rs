@@ -161,15 +161,6 @@ fn the_output_of_another_user_belongs_to_them() {
 }
 
 #[test]
-fn gpus_are_refused_before_anything_is_made() {
-    let gpu = json!({"resources": {"gpu": {"count": 1, "first": 0, "vendor": "nvidia"}}});
-    assert_snapshot!(case(&gpu, &json!({}), &json!({})).refused(), @r"
-    GPUs are not given to the tasks of a job yet, and `a` asks for some
-    run the job without them with `--no-gpu`
-    ");
-}
-
-#[test]
 fn roots_that_are_not_there_are_refused_with_what_to_do() {
     let image = |image: Value| {
         let mut case = case(&json!({}), &json!({}), &json!({"images": {"main": image}}));

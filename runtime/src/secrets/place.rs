@@ -29,13 +29,17 @@ pub struct Place(PathBuf);
 impl Place {
     /// A job's folder for secrets. Nothing is made yet.
     pub fn of(folder: &Folder) -> Result<Self> {
-        if is_in_memory(&folder.state) {
-            return Ok(Self(folder.state.join("secrets")));
+        Self::beside(&folder.state, &folder.id.to_string())
+    }
+
+    /// The folder for secrets of whoever has a folder on this machine, and a name. Nothing is made yet.
+    pub(crate) fn beside(state: &Path, name: &str) -> Result<Self> {
+        if is_in_memory(state) {
+            return Ok(Self(state.join("secrets")));
         }
-        let state =
-            std::fs::metadata(&folder.state).map_err(|error| machine("look at", &folder.state, &error))?;
+        let status = std::fs::metadata(state).map_err(|error| machine("look at", state, &error))?;
         // Two state folders may hold jobs of one name; as long as this one is there, nothing else has its number.
-        let name = format!("{}-{:x}-{:x}", folder.id, state.dev(), state.ino());
+        let name = format!("{name}-{:x}-{:x}", status.dev(), status.ino());
         let uid = rustix::process::geteuid().as_raw();
         Ok(Self(Path::new(SHARED_MEMORY).join(format!("jobc-{uid}")).join(name)))
     }

@@ -129,9 +129,13 @@ impl Supervisor {
         };
         let (pid, name) = (taken.pid(), taken.name().to_owned());
         self.attempts.insert(task, taken);
+        let id = &self.lifecycle.tasks()[task].id;
+        let slots = self.share.gpus().map(|gpus| gpus.of(id)).unwrap_or_default();
+        let gpus = slots.into_iter().map(|slot| slot.name).collect();
         let known = self.journal.of(task);
         known.container = Some(name.clone());
         known.process = Process::of_child(pid);
+        known.gpus = gpus;
         self.journal.task(task, EventKind::Created, json!({ "container": name, "pid": pid }));
         self.journal.task(task, EventKind::Mounted, json!({ "mounts": mounts }));
         self.step(Input::Created(task));
@@ -166,6 +170,7 @@ impl Supervisor {
     /// A container could not be made.
     pub(super) fn not_started(&mut self, task: TaskNumber, error: &Error) {
         let (code, why) = (code_of(error), with_help(error));
+        self.leave_gpus(task);
         let known = self.journal.of(task);
         known.ended = Some(Time::now());
         known.exit_code = Some(code);
@@ -200,10 +205,18 @@ impl Supervisor {
         for text in left {
             self.journal.note(format!("{}: {text}", self.lifecycle.tasks()[task].id));
         }
+        self.leave_gpus(task);
         if let Some((code, why)) = self.failing.remove(&task) {
             self.not_started(task, &Error::new(kind_of(code), why));
         } else if let Some((exit, note)) = self.ending.remove(&task) {
             self.ended(task, exit, note);
+        }
+    }
+
+    /// Nothing of a task's attempt is there any more: another may have its seat.
+    fn leave_gpus(&self, task: TaskNumber) {
+        if let Some(gpus) = self.share.gpus() {
+            gpus.leave(&self.lifecycle.tasks()[task].id);
         }
     }
 

@@ -17,7 +17,10 @@ use crate::admission::turn::{Slot, Waiting};
 use crate::admission::{Admission, Answer, claim};
 use crate::error::{Error, Kind, Result};
 use crate::gpu::demand::Demands;
+use crate::gpu::inject::Injector;
+use crate::gpu::share::Served;
 use crate::gpu::sharing::Means;
+use crate::gpu::tasks::TaskGpus;
 use crate::gpu::{Inventory, Machine};
 use crate::job::event::Kind as EventKind;
 use crate::job::record::Claim;
@@ -50,6 +53,13 @@ pub(super) struct Prepared {
     slot: Option<Slot>,
 }
 
+/// What was found of the machine's GPUs.
+struct Gpus {
+    machine: Machine,
+    inventory: Inventory,
+    means: Means,
+}
+
 /// The preparation of one job.
 struct Preparation<'a> {
     share: &'a Share,
@@ -70,8 +80,9 @@ impl Preparation<'_> {
         // Before it waits for anything, so that nobody else gets its ports meanwhile.
         let mut admission = self.enter()?;
         let slot = self.wait_for_the_turn()?;
-        self.wait_for_room(&mut admission)?;
-        self.provide()?;
+        let gpus = self.wait_for_room(&mut admission)?;
+        let gpus = self.serve_gpus(&admission, gpus)?;
+        self.provide(gpus)?;
         self.make_network()?;
         Ok(Prepared { admission, slot })
     }
@@ -110,21 +121,27 @@ impl Preparation<'_> {
         }
     }
 
+    /// Where the jobs of this user are.
+    fn places(&self) -> Places {
+        let parent = |path: &std::path::Path| path.parent().unwrap_or(path).to_owned();
+        let folder = &self.share.folder;
+        Places { state: parent(&folder.state), records: parent(&folder.record) }
+    }
+
     fn enter(&self) -> Result<Admission> {
         let Share { plan, folder, .. } = self.share;
-        let parent = |path: &std::path::Path| path.parent().unwrap_or(path).to_owned();
-        let ledger =
-            Ledger::standard(&Places { state: parent(&folder.state), records: parent(&folder.record) })?;
+        let ledger = Ledger::standard(&self.places())?;
         if let Some(said) = &ledger.said {
             self.note(said);
         }
         Admission::enter(ledger, &folder.id, &claim::of(plan))
     }
 
-    fn wait_for_room(&self, admission: &mut Admission) -> Result<()> {
+    fn wait_for_room(&self, admission: &mut Admission) -> Result<Gpus> {
         let Share { plan, folder, submission, .. } = self.share;
         let (machine, inventory) = self.look_at_gpus();
-        let demands = Demands::of(plan, submission, &inventory, &Means::of(&machine, &inventory))?;
+        let means = Means::of(&machine, &inventory);
+        let demands = Demands::of(plan, submission, &inventory, &means)?;
         let capacity = Capacity::of_machine(&folder.state)?.with_gpus(inventory);
         let mut told = None;
         loop {
@@ -133,7 +150,7 @@ impl Preparation<'_> {
                     demands.notes.iter().chain(&admission.notes(&capacity)).for_each(|note| self.note(note));
                     self.event(EventKind::Scheduled, json!({ "claim": admission.claim() }));
                     self.mail.send(Mail::Preparing(News::Claimed(admission.claim().clone())));
-                    return Ok(());
+                    return Ok(Gpus { machine, inventory: capacity.gpus, means });
                 }
                 Answer::Waits { place, waits_for } => {
                     let now = Some((place, waits_for.clone()));
@@ -155,7 +172,20 @@ impl Preparation<'_> {
         (machine, inventory)
     }
 
-    fn provide(&self) -> Result<()> {
+    /// Starts what serves the job's slices of GPUs; nothing where it has no GPU.
+    fn serve_gpus(&self, admission: &Admission, gpus: Gpus) -> Result<Option<TaskGpus>> {
+        let Share { plan, submission, stopped, .. } = self.share;
+        let leased = admission.claim().leased.clone();
+        if leased.is_empty() {
+            return Ok(None);
+        }
+        let Gpus { machine, inventory, means } = gpus;
+        let served = Served::start(&leased, &machine, &inventory, &means, &self.places(), stopped)?;
+        let injector = Injector::new(machine, inventory);
+        Ok(Some(TaskGpus::new(plan, submission, injector, leased, served)))
+    }
+
+    fn provide(&self, gpus: Option<TaskGpus>) -> Result<()> {
         let Share { plan, folder, submission, secrets, .. } = self.share;
         let job = provision::Job { folder, plan, submission, secrets };
         let mut told = |progress| match progress {
@@ -169,7 +199,10 @@ impl Preparation<'_> {
                 self.event(EventKind::ImageReady, json!({ "role": role, "image": image, "root": root }));
             }
         };
-        let provided = provision::provide(&job, &mut told, &self.share.stopped)?;
+        let mut provided = provision::provide(&job, &mut told, &self.share.stopped)?;
+        if let Some(gpus) = gpus {
+            provided.with_gpus(gpus);
+        }
         provided.notes.iter().for_each(|note| self.note(note));
         // Nobody else sets it.
         let _ = self.share.provided.set(provided);

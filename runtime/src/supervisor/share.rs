@@ -10,6 +10,8 @@ use jobc_schema::plan::JobPlan;
 use crate::allocate;
 use crate::allocate::Given;
 use crate::error::{Error, Kind, Result};
+use crate::gpu::tasks::TaskGpus;
+use crate::image::store::Hold;
 use crate::job::submission::Submission;
 use crate::job::{Folder, TaskId};
 use crate::lifecycle::TaskNumber;
@@ -35,6 +37,8 @@ pub(super) struct Share {
     pub(super) open_files: (u64, u64),
     /// Where the terminal of the submission's task goes, until its first attempt takes it.
     pub(super) terminal: Mutex<Option<OwnedFd>>,
+    /// The job's images, which stay as long as this is there.
+    pub(super) _images: Option<Hold>,
     /// Data, roots and keys, once they are there.
     pub(super) provided: OnceLock<Provided>,
     /// The network, once it is made.
@@ -47,6 +51,11 @@ impl Share {
     /// The network, which nobody changes meanwhile.
     pub(super) fn network(&self) -> MutexGuard<'_, Option<Network>> {
         self.network.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The machine's GPUs that the job has, once it is prepared; nothing where it has none.
+    pub(super) fn gpus(&self) -> Option<&TaskGpus> {
+        self.provided.get()?.gpus.as_deref()
     }
 
     /// Takes the network away.

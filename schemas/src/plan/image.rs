@@ -80,6 +80,9 @@ pub enum ImageSource {
         /// `ENV` values of the built stage, which tell about CUDA and GPUs.
         #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
         env: IndexMap<String, String>,
+        /// The digests that `jobc.lock` has for images that the file names, by the names.
+        #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+        locked: IndexMap<String, String>,
     },
 }
 

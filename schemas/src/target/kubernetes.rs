@@ -157,6 +157,10 @@ pub struct Queue {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = ["default"]))]
     pub volcano: Option<String>,
+    /// A queue of the KAI scheduler, which the provider `kai` needs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("examples" = ["team-a"]))]
+    pub kai: Option<String>,
     /// A Kueue workload priority class.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = ["high"]))]
@@ -169,8 +173,44 @@ pub struct Queue {
 pub struct KubernetesGpu {
     /// The device plugin or scheduler; the vendor's own plugin unless written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("examples" = ["nvidia", "nvidia-mig-mixed", "hami"]))]
+    #[schemars(extend("examples" = [
+        "nvidia", "nvidia-mig-mixed", "nvidia-mig-single", "nvidia-time-slicing", "nvidia-mps", "nvidia-dra",
+        "aliyun-gpushare", "volcano-gpushare", "volcano-vgpu", "gpu-manager", "kubeshare-v1", "kubeshare-v2", "hami", "kai",
+        "nos-mps", "nos-mig", "elasticgpu", "qgpu", "rcuda", "gvirtus", "orion", "kubevirt-vgpu", "kubevirt-sriov",
+        "kubevirt-passthrough", "amd", "amd-mixed", "amd-dra", "intel", "intel-xe", "intel-dra", "gaudi", "ascend",
+        "cambricon", "tpu"
+    ]))]
     pub provider: Option<String>,
+    /// Other providers that serve the same nodes; those that `provider` cannot stand beside are refused.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("examples" = [["nvidia"]]))]
+    pub others: Vec<String>,
+    /// How many replicas the device plugin makes of each GPU, with time-slicing or MPS.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 2), extend("examples" = [4]))]
+    pub replicas: Option<u32>,
+    /// Whether the device plugin calls shared GPUs `nvidia.com/gpu.shared` (`renameByDefault` of its configuration).
+    #[serde(default)]
+    #[schemars(extend("default" = false, "examples" = [true]))]
+    pub renamed: bool,
+    /// What the provider counts memory in, where its set-up or no document decides: gpushare in GiB unless written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("examples" = ["MiB"]))]
+    pub memory_unit: Option<MemoryUnit>,
+    /// The resource's name on this cluster, where the provider gives none: that of a virtual machine's GPU, or one that was
+    /// renamed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 3), extend("examples" = ["nvidia.com/GRID_T4-4Q"]))]
+    pub resource: Option<String>,
+    /// Machines that serve GPUs over the network, one GPU an entry, as `HOST[@PORT][:GPU]` for rCUDA; the controller for
+    /// OrionX.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("examples" = [["gpu1@8308:0", "gpu1@8308:1"]]))]
+    pub servers: Vec<String>,
+    /// The folder of the provider's client library in the image.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = "^/"), extend("examples" = ["/opt/rCUDA/lib"]))]
+    pub library: Option<String>,
     /// The models of the cluster's GPUs, for checks at build time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("examples" = [["A100-80GB"]]))]
@@ -179,6 +219,15 @@ pub struct KubernetesGpu {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^[0-9]+(\.[0-9]+){0,2}$"), extend("examples" = ["550.54.15"]))]
     pub driver: Option<String>,
+}
+
+/// What memory of a GPU is counted in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum MemoryUnit {
+    /// 2^20 bytes.
+    MiB,
+    /// 2^30 bytes.
+    GiB,
 }
 
 /// What provides a data or output: exactly one of its keys.

@@ -4,20 +4,32 @@ mod rows;
 
 use std::process::ExitCode;
 
+use jobc_runtime::admission::ledger::Ledger;
+use jobc_runtime::admission::overview::{Lease, Overview};
 use jobc_runtime::gpu::{Inventory, Machine, Source};
+use serde::Serialize;
 
 use crate::args::FormatArg;
 use crate::args::gpu::LsArgs;
-use crate::commands::jobs::{Result, json_text};
+use crate::commands::jobs::{Jobs, Result, json_text};
 use crate::table::visible;
 use crate::terminal;
 
-#[expect(clippy::unnecessary_wraps, reason = "the commands of `jobc gpu` have one shape")]
+/// What is there, and which job has it.
+#[derive(Serialize)]
+struct Listed<'a> {
+    #[serde(flatten)]
+    inventory: &'a Inventory,
+    leases: &'a [Lease],
+}
+
 pub(crate) fn run(args: &LsArgs) -> Result<ExitCode> {
     let inventory = Inventory::take(&Machine::here());
+    let ledger = Ledger::standard(Jobs::open()?.places())?;
+    let leases = Overview::of(&ledger, &inventory)?.leases;
     let text = match args.shown.format {
-        FormatArg::Json => json_text(&inventory),
-        _ => text(&inventory, args.wide),
+        FormatArg::Json => json_text(&Listed { inventory: &inventory, leases: &leases }),
+        _ => text(&inventory, &leases, args.wide),
     };
     terminal::print(&text);
     for note in inventory.notes.iter().filter(|_| args.shown.format != FormatArg::Json) {
@@ -26,7 +38,7 @@ pub(crate) fn run(args: &LsArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn text(inventory: &Inventory, wide: bool) -> String {
+fn text(inventory: &Inventory, leases: &[Lease], wide: bool) -> String {
     if inventory.gpus.is_empty() {
         return "no GPUs here; jobs that ask for none run as they are\n".to_owned();
     }
@@ -36,7 +48,10 @@ fn text(inventory: &Inventory, wide: bool) -> String {
         let source = if inventory.source == Source::Proc { " (as /proc tells)" } else { "" };
         format!("\nNVIDIA driver {}{cuda}{source}\n", driver.version)
     });
-    let table =
-        if wide { rows::wide(inventory).render(columns) } else { rows::short(inventory).render(columns) };
+    let table = if wide {
+        rows::wide(inventory, leases).render(columns)
+    } else {
+        rows::short(inventory, leases).render(columns)
+    };
     table + &driver.unwrap_or_default()
 }

@@ -8,7 +8,7 @@ mod other;
 
 use std::path::Path;
 
-use jobc_runtime::allocate::Allocation;
+use jobc_runtime::allocate::{Allocation, Devices};
 use jobc_runtime::bundle::Bundle;
 use jobc_runtime::container::Options;
 use jobc_runtime::container::make::{self, Request, Then};
@@ -37,7 +37,11 @@ pub(super) fn run(args: &RunArgs, folder: &Path) -> Result<u8> {
         return Err(error.help("give `--root` once"));
     };
     let choice = args.root.first().map(String::as_str);
-    let allocate = || Allocation::of(&original, choice, begun.folder(), here);
+    let way = args.gpu_injection.unwrap_or_default();
+    let named: Vec<String> =
+        args.devices.iter().flat_map(|words| words.split(',')).map(str::to_owned).collect();
+    let devices = if named.is_empty() { None } else { Some(Devices::of(&original, &named, way)?) };
+    let allocate = || Allocation::of(&original, choice, devices, begun.folder(), here);
     let allocation = if Root::takes_time(&original, choice) {
         interruptible::run(&signals, begun.folder(), allocate)??
     } else {

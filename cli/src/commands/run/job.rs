@@ -8,6 +8,7 @@ mod attend;
 mod built;
 mod compile;
 mod dry_run;
+mod images;
 mod options;
 mod submit;
 mod terminal;
@@ -75,12 +76,15 @@ fn carry_out(args: &RunArgs, built: &Built, jobs: &Jobs, format: FormatArg) -> R
     // From here on a Ctrl-C is one for the job.
     let signals = Signals::take()?;
     let task = args.terminal.as_deref().map(|word| lent(word, built)).transpose()?;
-    let submitted = submit::submit(args, built, jobs.places())?;
+    let images = images::provide(args, built, &signals, format)?;
+    let submitted = submit::submit(args, built, &images, jobs.places())?;
     let (ours, theirs) = match &task {
         Some(_) => terminal::socket_pair().map(|(ours, theirs)| (Some(ours), Some(theirs)))?,
         None => (None, None),
     };
     let mut running = submitted.start(theirs)?;
+    // From now on the supervisors hold what they need of them.
+    drop(images);
     if args.verbose {
         for (job, Running { folder, .. }) in built.jobs.iter().zip(&running) {
             crate::terminal::eprint(&dry_run::described(&job.plan, folder)?);

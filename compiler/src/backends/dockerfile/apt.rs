@@ -6,8 +6,8 @@ use crate::diagnostic::{Diagnostic, codes};
 use crate::emit::dockerfile::{Command, Kind, Mount};
 
 use super::base::System;
-use super::shell;
 use super::steps::Build;
+use crate::shell;
 
 impl Build<'_> {
     /// Installs packages, where the base has apt.

@@ -8,7 +8,7 @@ use jobc_schema::plan::{ImagePlan, ImageSource, JobPlan, SecretPlan};
 use crate::backend::{Content, Context, File};
 use crate::diagnostic::{Diagnostic, Sink, codes};
 
-use super::shell;
+use crate::shell;
 
 /// What targets call the image: its reference behind the target's registry.
 fn tag(job: &JobPlan, image: &ImagePlan) -> String {

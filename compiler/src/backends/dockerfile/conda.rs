@@ -9,8 +9,8 @@ use crate::emit::dockerfile::{Command, Kind, Mount};
 
 use super::base::CondaTool;
 use super::requirements::FOLDER;
-use super::shell;
 use super::steps::Build;
+use crate::shell;
 
 impl CondaTool {
     /// How the program is called, and how it is told the base environment.

@@ -14,8 +14,8 @@ use crate::emit::dockerfile::{Command, Kind, Mount};
 use super::base::{Base, CondaTool, Python, System, Version};
 use super::conda;
 use super::requirements;
-use super::shell;
 use super::steps::Build;
+use crate::shell;
 
 /// The release of uv that fetches other Pythons; fixed, since each release fixes the patch version of `3.11`.
 const UV: &str = "uv==0.13.8";

@@ -5,8 +5,8 @@ use jobc_schema::Pointer;
 use crate::emit::dockerfile::{Command, Kind};
 
 use super::base::System;
-use super::shell;
 use super::steps::Build;
+use crate::shell;
 
 /// Creates the user and group an image block names, where the base has none of that name, and their working folder.
 ///

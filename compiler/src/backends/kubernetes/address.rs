@@ -51,7 +51,7 @@ impl Address for PodAddress<'_> {
         let name = &self.cluster.job.name;
         let index = index.map_or_else(|| self.index(), |index| index.to_string());
         match self.cluster.shape {
-            Shape::Job => "localhost".to_owned(),
+            Shape::Job | Shape::SharePod => "localhost".to_owned(),
             Shape::IndexedJob => format!("{name}-{index}.{name}"),
             Shape::JobSet => format!("{name}-{role}-0-{index}.{name}"),
         }

@@ -7,6 +7,7 @@ use jobc_schema::Pointer;
 use jobc_schema::plan::{CommandPlan, EnvPlan, FileContent, JobPlan, ProbePlan, Reference, RolePlan, Text};
 use jobc_schema::target::{KubernetesKind, KubernetesTarget};
 
+use super::gpu::sharepod;
 use super::policy::restarts_by_jobset;
 use super::release::Releases;
 
@@ -33,6 +34,8 @@ pub(super) enum Shape {
     IndexedJob,
     /// A JobSet with an Indexed Job a role.
     JobSet,
+    /// A pod by itself, as an object of the provider of its GPU.
+    SharePod,
 }
 
 /// The settings of a target that says nothing about Kubernetes.
@@ -70,7 +73,7 @@ impl<'a> Cluster<'a> {
     pub(super) fn job_name(&self, role: &str) -> String {
         match self.shape {
             Shape::JobSet => format!("{}-{role}-0", self.job.name),
-            Shape::Job | Shape::IndexedJob => self.job.name.clone(),
+            Shape::Job | Shape::IndexedJob | Shape::SharePod => self.job.name.clone(),
         }
     }
 }
@@ -82,6 +85,7 @@ pub(super) fn shape(job: &JobPlan) -> Shape {
         _ => Shape::IndexedJob,
     };
     match settings(job).kind {
+        KubernetesKind::Auto if sharepod::kind(job).is_some() => Shape::SharePod,
         KubernetesKind::Jobset => Shape::JobSet,
         KubernetesKind::Job => one_job(),
         _ => match &job.roles[..] {

@@ -29,6 +29,7 @@ pub(super) struct Environment<'a> {
 pub(super) fn environment<'a>(
     cluster: &Cluster<'a>,
     role: &'a RolePlan,
+    given: Option<&gpu::Given>,
     origins: &mut Origins,
     sink: &mut Sink,
 ) -> Environment<'a> {
@@ -54,10 +55,15 @@ pub(super) fn environment<'a>(
     if !left_out.is_empty() {
         sink.push(too_long(cluster, role, &left_out));
     }
-    for (name, value) in gpu::environment(role) {
+    for (name, value) in gpu::environment(cluster.job, role) {
         if !role.env.contains_key(name) {
             environment.vars.push(plain(name, value));
         }
+    }
+    if let Some(given) = given {
+        let fields = given.fields.iter().map(|(name, path)| from_field(name, path));
+        let plain = given.env.iter().map(|(name, value)| plain(name, value.clone()));
+        environment.vars.extend(plain.chain(fields).filter(|var| !role.env.contains_key(&var.name)));
     }
     for (name, given) in &role.env {
         let at = role.at().keys(["env", name]);
@@ -96,9 +102,14 @@ fn index_variable(cluster: &Cluster<'_>, role: &RolePlan) -> EnvVar {
     if role.instances == 1 || cluster.shape == Shape::Job {
         return plain(INDEX, "0".to_owned());
     }
-    let field = ObjectFieldSelector { api_version: None, field_path: INDEX_FIELD.to_owned() };
+    from_field(INDEX, INDEX_FIELD)
+}
+
+/// A variable that holds a field of the pod.
+fn from_field(name: &str, path: &str) -> EnvVar {
+    let field = ObjectFieldSelector { api_version: None, field_path: path.to_owned() };
     let source = EnvVarSource { field_ref: Some(field), ..EnvVarSource::default() };
-    EnvVar { name: INDEX.to_owned(), value: None, value_from: Some(source) }
+    EnvVar { name: name.to_owned(), value: None, value_from: Some(source) }
 }
 
 fn plain(name: &str, value: String) -> EnvVar {
@@ -128,7 +139,7 @@ fn secret_variable(cluster: &Cluster<'_>, name: &str, secret: &str) -> EnvVar {
 fn too_long(cluster: &Cluster<'_>, role: &RolePlan, names: &[&str]) -> Diagnostic {
     let host = match cluster.shape {
         Shape::JobSet => "<job>-<role>-0-<index>.<job>",
-        Shape::Job | Shape::IndexedJob => "<job>-<index>.<job>",
+        Shape::Job | Shape::IndexedJob | Shape::SharePod => "<job>-<index>.<job>",
     };
     let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
     Diagnostic::info(

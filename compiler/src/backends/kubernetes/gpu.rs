@@ -1,15 +1,30 @@
-//! GPUs of a pod: the resource that is asked for, the environment, and the labels a node must have.
+//! GPUs of a pod: what its provider wants to be told, the environment, and the labels a node must have.
+//!
+//! A provider is a row of `stdlib/gpu/providers.yaml`; `given` fills the row in, `refusal` says what it cannot serve. What has
+//! a shape of its own, claims and a pod that no Job makes, is in `claims` and `sharepod`.
 
+pub(super) mod claims;
+mod fill;
+mod given;
 mod labels;
+pub(super) mod needs;
 mod products;
 mod provider;
+mod refusal;
+pub(super) mod sharepod;
 
-use jobc_schema::gpu::DriverCapability;
-use jobc_schema::plan::{GpuPlan, RolePlan};
+use jobc_schema::gpu::{DriverCapability, Vendor};
+use jobc_schema::plan::{GpuPlan, JobPlan, RolePlan};
 
-pub(super) use labels::{Requirement, requirements};
+use crate::stdlib::providers::{Place, Unit};
+
+use super::cluster::settings;
+
+pub(super) use given::{Given, given};
+pub(super) use labels::{Requirement, has_labels, requirements};
 pub(super) use products::{families, labels_of};
-pub(super) use provider::{Provider, provider};
+pub(super) use provider::{lacking, provider};
+pub(super) use refusal::refusal;
 
 /// What of the driver a container gets unless it asks: NVIDIA's container toolkit, `DefaultDriverCapabilities`.
 const USUAL: [DriverCapability; 2] = [DriverCapability::Compute, DriverCapability::Utility];
@@ -22,14 +37,15 @@ pub(super) fn wanted(role: &RolePlan) -> Option<&GpuPlan> {
 /// Variables that the NVIDIA runtime reads.
 ///
 /// `void` keeps an image that sets `NVIDIA_VISIBLE_DEVICES=all` from seeing every GPU of a node whose default runtime
-/// is NVIDIA's. A pod with GPUs never sets it: the device plugin does.
-pub(super) fn environment(role: &RolePlan) -> Vec<(&'static str, String)> {
+/// is NVIDIA's; so too where the GPUs are on other machines. Another pod with GPUs never sets it: its provider does.
+pub(super) fn environment(job: &JobPlan, role: &RolePlan) -> Vec<(&'static str, String)> {
     match &role.resources.gpu {
+        Some(gpu) if gpu.count > 0 && is_elsewhere(job, gpu) => {
+            vec![("NVIDIA_VISIBLE_DEVICES", "void".to_owned())]
+        }
         Some(gpu) if gpu.count == 0 => vec![("NVIDIA_VISIBLE_DEVICES", "void".to_owned())],
         Some(gpu)
-            if gpu.vendor == jobc_schema::gpu::Vendor::Nvidia
-                && !gpu.capabilities.is_empty()
-                && gpu.capabilities != USUAL =>
+            if gpu.vendor == Vendor::Nvidia && !gpu.capabilities.is_empty() && gpu.capabilities != USUAL =>
         {
             let names: Vec<&str> = gpu.capabilities.iter().map(|c| capability_name(*c)).collect();
             vec![("NVIDIA_DRIVER_CAPABILITIES", names.join(","))]
@@ -50,4 +66,26 @@ fn capability_name(capability: DriverCapability) -> &'static str {
         DriverCapability::Ngx => "ngx",
         DriverCapability::All => "all",
     }
+}
+
+/// Whether all that a pod says of its GPUs stands in its environment: they are on other machines then.
+fn is_elsewhere(job: &JobPlan, gpu: &GpuPlan) -> bool {
+    let way = provider(job, gpu.vendor).ok().and_then(|provider| provider.way(gpu.share.as_ref()));
+    way.is_some_and(|way| !way.asks.is_empty() && way.asks.iter().all(|ask| ask.place == Place::Env))
+}
+
+/// Whether a provider counts memory in a unit that the target must say.
+pub(super) fn needs_memory_unit(job: &JobPlan, gpu: &GpuPlan) -> bool {
+    let unit = settings(job).gpu.as_ref().and_then(|gpu| gpu.memory_unit);
+    let way = provider(job, gpu.vendor).ok().and_then(|provider| provider.way(gpu.share.as_ref()));
+    let memory = gpu.share.as_ref().is_some_and(|share| share.memory_bytes.is_some());
+    memory
+        && unit.is_none()
+        && way.is_some_and(|way| way.asks.iter().any(|ask| ask.unit == Some(Unit::Setting)))
+}
+
+/// Whether pods with GPUs name Volcano as their scheduler.
+pub(super) fn is_volcano(job: &JobPlan) -> bool {
+    let named = |role: &RolePlan| given(job, role).and_then(|given| given.scheduler) == Some("volcano");
+    settings(job).gpu.is_some() && job.roles.iter().any(named)
 }

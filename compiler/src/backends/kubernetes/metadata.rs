@@ -6,6 +6,7 @@ use jobc_schema::plan::RolePlan;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::cluster::Cluster;
+use super::gpu::Given;
 use super::settings::RoleSettings;
 
 /// The label with the job's name; one of the labels Kubernetes recommends.
@@ -18,6 +19,8 @@ pub(super) const ROLE: &str = "jobc.dev/role";
 const DESCRIPTION: &str = "kubernetes.io/description";
 /// The label that puts a job into a Kueue queue.
 const QUEUE: &str = "kueue.x-k8s.io/queue-name";
+/// The annotation that puts a pod of Volcano's scheduler into a queue.
+const VOLCANO_QUEUE: &str = "scheduling.volcano.sh/queue-name";
 /// The label with a Kueue workload priority class.
 const PRIORITY: &str = "kueue.x-k8s.io/priority-class";
 
@@ -59,12 +62,28 @@ pub(super) fn workload(cluster: &Cluster<'_>) -> ObjectMeta {
 }
 
 /// The metadata of a role's pods: labels of the job, of the target, then of the role.
-pub(super) fn pod(cluster: &Cluster<'_>, role: &RolePlan, settings: &RoleSettings) -> ObjectMeta {
+///
+/// What the role's GPUs need is beneath what people wrote.
+pub(super) fn pod(
+    cluster: &Cluster<'_>,
+    role: &RolePlan,
+    given: Option<&Given>,
+    settings: &RoleSettings,
+) -> ObjectMeta {
     let mut labels = base(cluster);
     labels.insert(ROLE.to_owned(), role.name.clone());
+    let mut annotations = BTreeMap::new();
+    if let Some(given) = given {
+        labels.extend(given.labels.iter().cloned());
+        annotations.extend(given.annotations.iter().cloned());
+        let queue = cluster.settings.queue.as_ref().and_then(|queue| queue.volcano.clone());
+        if let (Some("volcano"), Some(queue)) = (given.scheduler, queue) {
+            annotations.insert(VOLCANO_QUEUE.to_owned(), queue);
+        }
+    }
     labels.extend(settings.pod.labels.clone());
     labels.extend(role.labels.clone());
-    let annotations: BTreeMap<String, String> = settings.pod.annotations.clone().into_iter().collect();
+    annotations.extend(settings.pod.annotations.clone());
     ObjectMeta {
         labels: Some(labels),
         annotations: (!annotations.is_empty()).then_some(annotations),

@@ -24,7 +24,7 @@ pub(super) fn check(cluster: &Cluster<'_>, sink: &mut Sink) {
     let job = cluster.job;
     let at = Pointer::ROOT.key("name");
     let begins_with_letter = job.name.starts_with(|c: char| c.is_ascii_lowercase());
-    if !begins_with_letter && cluster.shape != Shape::Job {
+    if !begins_with_letter && !matches!(cluster.shape, Shape::Job | Shape::SharePod) {
         let what = if cluster.shape == Shape::JobSet { "a JobSet" } else { "a Service" };
         sink.push(
             Diagnostic::error(
@@ -47,7 +47,7 @@ fn check_role(cluster: &Cluster<'_>, role: &RolePlan, sink: &mut Sink) {
     let name = &cluster.job_name(&role.name);
     let last = role.instances.saturating_sub(1);
     match cluster.shape {
-        Shape::Job => {}
+        Shape::Job | Shape::SharePod => {}
         Shape::IndexedJob => {
             too_long(cluster, role, &format!("{name}-{last}"), "the host name of its last instance", sink);
         }

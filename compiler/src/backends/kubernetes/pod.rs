@@ -4,7 +4,8 @@ use jobc_schema::job::Network;
 use jobc_schema::plan::{ImageSource, RolePlan};
 use jobc_schema::resources::Publish;
 use k8s_openapi::api::core::v1::{
-    Affinity, Container, ContainerPort, LocalObjectReference, PodSpec, PodTemplateSpec, Toleration,
+    Affinity, Container, ContainerPort, LocalObjectReference, PodResourceClaim, PodSpec, PodTemplateSpec,
+    Toleration,
 };
 use serde::de::DeserializeOwned;
 
@@ -17,7 +18,7 @@ use super::cluster::{Cluster, Shape, setting_at};
 use super::command::command;
 use super::config::{self, Configs};
 use super::env::environment;
-use super::gpu;
+use super::gpu::{self, Given};
 use super::metadata;
 use super::origins::Origins;
 use super::probe::probes;
@@ -42,15 +43,17 @@ pub(super) fn template(
     sink: &mut Sink,
 ) -> PodTemplateSpec {
     let settings = RoleSettings::of(cluster.settings, &role.name);
+    let given = gpu::given(cluster.job, role);
+    let given = given.as_ref();
     let mut volumes = Volumes::default();
-    volumes.add_storage(cluster, role, origins);
+    volumes.add_storage(cluster, role, !given.is_some_and(|given| given.shared_shm), origins);
     config::add_files(cluster, configs, role, &mut volumes);
     if cluster.job.distributed.as_ref().is_some_and(|d| d.ssh.is_some()) && is_member(cluster.job, role) {
         config::add_ssh(cluster, false, &mut volumes);
     } else if has_ssh(role) {
         config::add_ssh(cluster, true, &mut volumes);
     }
-    let container = container(cluster, role, &settings, volumes.mounts, origins, sink);
+    let container = container(cluster, role, given, &settings, volumes.mounts, origins, sink);
     let mut spec = PodSpec {
         containers: vec![container],
         restart_policy: Some("Never".to_owned()),
@@ -76,19 +79,66 @@ pub(super) fn template(
         origins.spec(["hostNetwork"], &jobc_schema::Pointer::ROOT.key("network"));
     }
     place_pod(cluster, role, &settings, &mut spec, origins, sink);
-    PodTemplateSpec { metadata: Some(metadata::pod(cluster, role, &settings)), spec: Some(spec) }
+    if let Some(given) = given {
+        serve_gpus(cluster, role, given, &mut spec, origins);
+    }
+    PodTemplateSpec { metadata: Some(metadata::pod(cluster, role, given, &settings)), spec: Some(spec) }
+}
+
+/// What a pod needs besides its resources to get its GPUs, beneath what the target says.
+fn serve_gpus(
+    cluster: &Cluster<'_>,
+    role: &RolePlan,
+    given: &Given,
+    spec: &mut PodSpec,
+    origins: &mut Origins,
+) {
+    let at = role.at().keys(["resources", "gpu"]);
+    if let Some(scheduler) = given.scheduler {
+        spec.scheduler_name = Some(scheduler.to_owned());
+        origins.spec(["schedulerName"], &at);
+    }
+    if given.host_ipc {
+        spec.host_ipc = Some(true);
+        origins.spec(["hostIPC"], &at);
+    }
+    if given.claim {
+        let name = gpu::claims::object_name(cluster.job, role);
+        let shared = gpu::claims::is_shared(cluster.job, role);
+        spec.resource_claims = Some(vec![PodResourceClaim {
+            name: gpu::claims::NAME.to_owned(),
+            resource_claim_name: shared.then(|| name.clone()),
+            resource_claim_template_name: (!shared).then_some(name),
+        }]);
+        origins.spec(["resourceClaims"], &at);
+    }
+    for (key, value) in &given.node_selector {
+        let selector = spec.node_selector.get_or_insert_default();
+        if !selector.contains_key(key) {
+            selector.insert(key.clone(), value.clone());
+            origins.spec(["nodeSelector", key], &at);
+        }
+    }
+    for toleration in &given.tolerations {
+        let there = spec.tolerations.get_or_insert_default();
+        if !there.iter().any(|own| own.key == toleration.key) {
+            origins.spec(["tolerations", &there.len().to_string()], &at);
+            there.push(toleration.clone());
+        }
+    }
 }
 
 fn container(
     cluster: &Cluster<'_>,
     role: &RolePlan,
+    given: Option<&Given>,
     settings: &RoleSettings,
     mounts: Vec<k8s_openapi::api::core::v1::VolumeMount>,
     origins: &mut Origins,
     sink: &mut Sink,
 ) -> Container {
     let at = role.at();
-    let env = environment(cluster, role, origins, sink);
+    let env = environment(cluster, role, given, origins, sink);
     let command = command(cluster, role, &env.sums, sink);
     let ports = ports(role);
     for key in ["command", "args"] {
@@ -111,8 +161,8 @@ fn container(
         working_dir: role.workdir.clone(),
         env: (!env.vars.is_empty()).then_some(env.vars),
         ports: (!ports.is_empty()).then_some(ports),
-        resources: resources(cluster, role, settings.pod.rdma.as_deref(), origins),
-        security_context: Some(security_context(role, origins)),
+        resources: resources(role, given, settings.pod.rdma.as_deref(), origins),
+        security_context: Some(security_context(role, given, origins)),
         volume_mounts: (!mounts.is_empty()).then_some(mounts),
         ..Container::default()
     };

@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 
 use jobc_schema::plan::RolePlan;
 use jobc_schema::quantity::Cpus;
-use k8s_openapi::api::core::v1::ResourceRequirements;
+use k8s_openapi::api::core::v1::{ResourceClaim, ResourceRequirements};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
-use super::cluster::Cluster;
-use super::gpu;
+use super::gpu::{self, Given};
 use super::origins::Origins;
 
 /// A number of bytes in the largest binary unit that is exact: `32Gi`, `1536Mi`, `1000`.
@@ -23,8 +22,8 @@ pub(super) fn bytes(bytes: u64) -> Quantity {
 
 /// The resources of a role's container; nothing where the role leaves all to the cluster.
 pub(super) fn resources(
-    cluster: &Cluster<'_>,
     role: &RolePlan,
+    given: Option<&Given>,
     rdma: Option<&str>,
     origins: &mut Origins,
 ) -> Option<ResourceRequirements> {
@@ -51,23 +50,31 @@ pub(super) fn resources(
         native(format!("hugepages-{size}"), bytes(*amount), "hugepages");
     }
     let mut limits = requests.clone();
-    let mut extended = |name: String, count: u32, key: &str| {
-        origins.spec(["containers", "0", "resources", "limits", &name], &at.key(key));
-        limits.insert(name, Quantity(count.to_string()));
+    let mut extended = |name: &str, amount: String, key: &str, requested: bool| {
+        origins.spec(["containers", "0", "resources", "limits", name], &at.key(key));
+        if requested {
+            origins.spec(["containers", "0", "resources", "requests", name], &at.key(key));
+            requests.insert(name.to_owned(), Quantity(amount.clone()));
+        }
+        limits.insert(name.to_owned(), Quantity(amount));
     };
-    if let Some(gpu) = gpu::wanted(role)
-        && let Ok(provider) = gpu::provider(cluster.job, gpu.vendor)
-    {
-        extended(provider.resource(gpu), gpu.count, "gpu");
+    for (name, amount, requested) in given.into_iter().flat_map(|given| &given.resources) {
+        extended(name, amount.clone(), "gpu", *requested);
     }
     if let (Some(count @ 1..), Some(name)) = (asked.rdma, rdma) {
-        extended(name.to_owned(), count, "rdma");
+        extended(name, count.to_string(), "rdma", false);
     }
-    if limits.is_empty() {
+    let claimed = given.is_some_and(|given| given.claim);
+    let claims = claimed.then(|| vec![ResourceClaim { name: gpu::claims::NAME.to_owned(), request: None }]);
+    if claimed {
+        origins.spec(["containers", "0", "resources", "claims"], &at.key("gpu"));
+    }
+    if limits.is_empty() && claims.is_none() {
         return None;
     }
+    let limits = (!limits.is_empty()).then_some(limits);
     let requests = (!requests.is_empty()).then_some(requests);
-    Some(ResourceRequirements { limits: Some(limits), requests, claims: None })
+    Some(ResourceRequirements { limits, requests, claims })
 }
 
 #[cfg(test)]

@@ -3,6 +3,9 @@
 use jobc_schema::plan::RolePlan;
 use k8s_openapi::api::core::v1::{Capabilities, SeccompProfile, SecurityContext};
 
+use crate::stdlib::providers;
+
+use super::gpu::Given;
 use super::origins::Origins;
 
 /// The greatest user or group number that Kubernetes takes.
@@ -12,7 +15,13 @@ const MOST_ID: i64 = 2_147_483_647;
 ///
 /// Unless the role asks for all privileges it gets no new ones, the engine's usual capabilities and its usual seccomp
 /// profile (spec, "Role level", `security`); Kubernetes alone would leave seccomp off.
-pub(super) fn security_context(role: &RolePlan, origins: &mut Origins) -> SecurityContext {
+///
+/// A GPU's provider or an RDMA device may need a user and capabilities of their own.
+pub(super) fn security_context(
+    role: &RolePlan,
+    given: Option<&Given>,
+    origins: &mut Origins,
+) -> SecurityContext {
     let asked = &role.security;
     let at = role.at().key("security");
     let place = ["containers", "0", "securityContext"];
@@ -22,6 +31,10 @@ pub(super) fn security_context(role: &RolePlan, origins: &mut Origins) -> Securi
         run_as_group: user.and_then(|(_, group)| group),
         ..SecurityContext::default()
     };
+    if let (None, Some(number)) = (&role.user, given.and_then(|given| given.run_as_user)) {
+        context.run_as_user = Some(number);
+        origins.spec(place.into_iter().chain(["runAsUser"]), &role.at().keys(["resources", "gpu"]));
+    }
     if role.user.is_some() {
         origins.spec(place.into_iter().chain(["runAsUser"]), &role.at().key("user"));
     }
@@ -45,13 +58,38 @@ pub(super) fn security_context(role: &RolePlan, origins: &mut Origins) -> Securi
         context.read_only_root_filesystem = Some(true);
         origins.spec(place.into_iter().chain(["readOnlyRootFilesystem"]), &at.key("read_only_root"));
     }
-    if let Some(capabilities) = &asked.capabilities {
-        let list = |names: &Vec<String>| (!names.is_empty()).then(|| names.clone());
-        context.capabilities =
-            Some(Capabilities { add: list(&capabilities.add), drop: list(&capabilities.drop) });
+    let list = |names: Vec<String>| (!names.is_empty()).then_some(names);
+    let mut add = asked.capabilities.as_ref().map_or(vec![], |capabilities| capabilities.add.clone());
+    for (name, key) in of_devices(role, given) {
+        // A privileged container has them all.
+        if !asked.privileged && !add.contains(name) {
+            add.push(name.clone());
+            origins
+                .spec(place.into_iter().chain(["capabilities", "add"]), &role.at().keys(["resources", key]));
+        }
+    }
+    let drop = asked.capabilities.as_ref().map_or(vec![], |capabilities| capabilities.drop.clone());
+    if asked.capabilities.is_some() || !add.is_empty() {
+        context.capabilities = Some(Capabilities { add: list(add), drop: list(drop) });
+    }
+    if asked.capabilities.is_some() {
         origins.spec(place.into_iter().chain(["capabilities"]), &at.key("capabilities"));
     }
     context
+}
+
+/// The capabilities that a role's devices need, and the key of `resources` that asks for them.
+fn of_devices<'a>(
+    role: &RolePlan,
+    given: Option<&'a Given>,
+) -> impl Iterator<Item = (&'a String, &'static str)> {
+    let rdma: &'static [String] = if role.resources.rdma.is_some_and(|n| n > 0) {
+        &providers::table().rdma.linux_capabilities
+    } else {
+        &[]
+    };
+    let gpu = given.map_or(&[][..], |given| given.linux_capabilities);
+    rdma.iter().map(|name| (name, "rdma")).chain(gpu.iter().map(|name| (name, "gpu")))
 }
 
 /// The numbers of `USER[:GROUP]`; the reason where it holds a name that only the image knows.

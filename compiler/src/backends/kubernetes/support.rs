@@ -13,7 +13,7 @@ use crate::backend::Support::{self, Full, Lossy};
 use crate::backend::{Capability, capability};
 
 use super::cluster::settings;
-use super::gpu::{self, Provider};
+use super::gpu;
 use super::release::{BACKOFF_LIMIT_PER_INDEX, DEPENDS_ON, Releases, SUCCESS_POLICY};
 use super::volumes::volume;
 
@@ -50,10 +50,7 @@ fn depends_on_asker(capability: Capability, job: &JobPlan) -> bool {
             settings(job).kind == KubernetesKind::Job || releases.jobset < DEPENDS_ON
         }
         Capability::Retry(RetryScope::Task) => releases.kubernetes < BACKOFF_LIMIT_PER_INDEX,
-        Capability::Gpu(vendor) => !matches!(
-            gpu::provider(job, vendor),
-            Ok(Provider::Nvidia | Provider::NvidiaMigMixed | Provider::Amd | Provider::Intel)
-        ),
+        Capability::Gpu(vendor) => gpu::provider(job, vendor).is_ok_and(|provider| !provider.is_plain()),
         Capability::MinSucceeded => releases.kubernetes < SUCCESS_POLICY,
         Capability::Needs(NeedState::Started)
         | Capability::MinFailed
@@ -64,6 +61,7 @@ fn depends_on_asker(capability: Capability, job: &JobPlan) -> bool {
         | Capability::GpuModel
         | Capability::GpuMemory
         | Capability::GpuVersion
+        | Capability::GpuShare
         | Capability::GpuProfile
         | Capability::User
         | Capability::VolumePath

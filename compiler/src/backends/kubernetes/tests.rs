@@ -2,6 +2,7 @@
 
 mod acceptance;
 mod command;
+mod gpu;
 mod jobset;
 mod policy;
 mod scale;

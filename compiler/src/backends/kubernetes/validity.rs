@@ -7,6 +7,7 @@ use jobc_schema::target::KubernetesKind;
 use crate::diagnostic::{Diagnostic, Place, Severity, Sink, codes};
 
 use super::cluster::{Cluster, Shape, setting_at};
+use super::gpu;
 use super::policy::success_rule;
 use super::release::{OLDEST, Release, SUCCESS_POLICY, written};
 
@@ -15,7 +16,10 @@ pub(super) fn check(cluster: &Cluster<'_>, allow_lossy: bool, sink: &mut Sink) -
     let before = sink.error_count();
     kind(cluster, sink);
     releases(cluster, sink);
-    if let Some(queue) = cluster.settings.queue.as_ref().and_then(|queue| queue.volcano.as_ref()) {
+    gpu::needs::check(cluster, sink);
+    sharepod(cluster, sink);
+    let volcano = cluster.settings.queue.as_ref().and_then(|queue| queue.volcano.as_ref());
+    if let Some(queue) = volcano.filter(|_| !gpu::is_volcano(cluster.job)) {
         sink.push(
             Diagnostic::error(
                 codes::KUBERNETES_KIND,
@@ -72,6 +76,31 @@ fn kind(cluster: &Cluster<'_>, sink: &mut Sink) {
         .at_place(Place::target(&setting_at(cluster.job, ["kind"])), "")
         .note("a later version does; write `auto`, `job` or `jobset`"),
     );
+}
+
+/// Settings of the target that a pod without a Job has no field for.
+fn sharepod(cluster: &Cluster<'_>, sink: &mut Sink) {
+    if cluster.shape != Shape::SharePod {
+        return;
+    }
+    let settings = cluster.settings;
+    let written = [
+        ("queue", settings.queue.as_ref().is_some_and(|queue| queue.kueue.is_some())),
+        ("suspend", settings.suspend),
+        ("ttl", settings.ttl.is_some()),
+    ];
+    for (key, _) in written.into_iter().filter(|(_, written)| *written) {
+        sink.push(
+            Diagnostic::error(
+                codes::KUBERNETES_SETTING,
+                format!(
+                    "`{key}` is a matter of Jobs, and the provider of the job's GPU takes a pod by itself"
+                ),
+            )
+            .at_place(Place::target(&setting_at(cluster.job, [key])), "")
+            .note("leave it out, or take a provider that serves pods of Jobs, such as `kubeshare-v2`"),
+        );
+    }
 }
 
 /// Releases too old for the fields that every job needs.

@@ -21,8 +21,14 @@ pub(super) struct Volumes {
 }
 
 impl Volumes {
-    /// Adds the data and outputs a role sees, and /dev/shm.
-    pub(super) fn add_storage(&mut self, cluster: &Cluster<'_>, role: &RolePlan, origins: &mut Origins) {
+    /// Adds the data and outputs a role sees, and a /dev/shm of its own unless it shares that of a GPU's server.
+    pub(super) fn add_storage(
+        &mut self,
+        cluster: &Cluster<'_>,
+        role: &RolePlan,
+        own_shm: bool,
+        origins: &mut Origins,
+    ) {
         for mount in &role.mounts {
             let Some(plan) = cluster.job.volumes.get(&mount.volume) else { continue };
             let entry = cluster.settings.storage.get(&mount.volume);
@@ -48,7 +54,7 @@ impl Volumes {
                 ..VolumeMount::default()
             });
         }
-        if let Some(size) = role.resources.shm_bytes {
+        if let Some(size) = role.resources.shm_bytes.filter(|_| own_shm) {
             let at = role.at().keys(["resources", "shm"]);
             origins.spec(["volumes", &self.volumes.len().to_string()], &at);
             origins.spec(["containers", "0", "volumeMounts", &self.mounts.len().to_string()], &at);

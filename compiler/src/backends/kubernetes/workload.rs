@@ -7,6 +7,7 @@ use crate::diagnostic::Sink;
 
 use super::cluster::{Cluster, Shape};
 use super::config::Configs;
+use super::gpu::sharepod;
 use super::object::Object;
 use super::origins::Origins;
 use super::{job, jobset};
@@ -21,6 +22,10 @@ pub(super) fn workload(cluster: &Cluster<'_>, configs: &Configs, sink: &mut Sink
             ("Job", serde_json::to_value(job).ok()?)
         }
         (Shape::Job | Shape::IndexedJob, _) => return None,
+        (Shape::SharePod, _) => {
+            let kind = sharepod::kind(cluster.job)?;
+            (&kind.kind, sharepod::object(cluster, configs, kind, &mut origins, sink)?)
+        }
         (Shape::JobSet, _) => {
             let set = jobset::jobset(cluster, configs, &mut origins, sink);
             ("JobSet", set.into_value())

@@ -10,6 +10,7 @@ use crate::check::{check, check_document};
 use crate::diagnostic::{Code, Diagnostic, DocumentId, Sink};
 use crate::expand::{Overrides, expand};
 use crate::files::MemoryFiles;
+use crate::lock::Lock;
 use crate::parse::parse;
 use crate::source::{Source, Sources};
 use crate::template::{expand_templates, show_uses};
@@ -43,7 +44,9 @@ fn run(job: &str, targets: &str) -> (Sources, Vec<Diagnostic>, bool) {
             let Some(job) = validate::job(&variant.document, &mut sink) else { continue };
             for (name, settings) in &places.targets {
                 let target = TargetPlan { name: name.clone(), built_in: false, settings: settings.clone() };
-                let Some(plan) = resolve::resolve(&job, &variant, &target, &files, &mut sink) else {
+                let Some(plan) =
+                    resolve::resolve(&job, &variant, &target, &files, &Lock::default(), &mut sink)
+                else {
                     continue;
                 };
                 planned = true;

@@ -218,18 +218,10 @@ fn mig_profiles(model: Option<&Node>) -> Vec<Item> {
 }
 
 fn gpu_providers() -> Vec<Item> {
-    let item = |provider: &providers::Provider| {
-        let kept = provider.enforce.map_or("", |enforce| match enforce {
-            providers::Enforcement::None => "nothing keeps a program inside its part",
-            providers::Enforcement::Library => "a library keeps parts apart",
-            providers::Enforcement::Driver => "the driver keeps parts apart",
-            providers::Enforcement::Hardware => "the hardware keeps parts apart",
-            providers::Enforcement::WholeDevice => "whole GPUs",
-            providers::Enforcement::Remote => "GPUs of other machines",
-        });
-        Item::new(CompletionItemKind::Constant, &provider.name).detail(kept)
+    let item = |provider: &'static providers::Provider| {
+        Item::new(CompletionItemKind::Constant, &provider.name).detail(provider.about.as_str())
     };
-    providers::all().iter().map(item).collect()
+    providers::all().iter().filter(|provider| provider.unserved.is_none()).map(item).collect()
 }
 
 /// Images: those the job names elsewhere, then tags that jobc knows something about.

@@ -206,6 +206,11 @@ fn mount(host_path: PathBuf, path: &Path, options: &[&str]) -> Mount {
     }
 }
 
+/// A file or folder of the machine at its own place.
+pub(in crate::gpu) fn file(machine: &Machine, path: &Path) -> Mount {
+    mount(machine.path(path), path, LIBRARY)
+}
+
 /// Whether programs find it by its name alone: not what others look for in a folder of their own.
 fn is_for_loader(path: &Path) -> bool {
     let folder = path.parent().and_then(Path::file_name).unwrap_or_default();
@@ -231,7 +236,7 @@ fn hook(order: &Order) -> Result<Hook> {
 }
 
 /// A node that is on the machine, with where it is there; nothing where there is none.
-fn node(machine: &Machine, path: &Path) -> Option<Node> {
+pub(in crate::gpu) fn node(machine: &Machine, path: &Path) -> Option<Node> {
     let real = machine.path(path);
     let kind = std::fs::metadata(&real).ok()?.file_type();
     if !kind.is_char_device() && !kind.is_block_device() {

@@ -55,7 +55,7 @@ pub(super) fn capabilities(wanted: &[DriverCapability]) -> &[DriverCapability] {
 }
 
 /// The value of a variable of the program.
-pub(super) fn value<'a>(spec: &'a Spec, name: &str) -> Option<&'a str> {
+pub fn value<'a>(spec: &'a Spec, name: &str) -> Option<&'a str> {
     let env = spec.process().as_ref()?.env().as_ref()?;
     env.iter().rev().find_map(|item| item.strip_prefix(name)?.strip_prefix('='))
 }

@@ -1,85 +1,10 @@
-//! The devices of a job's tasks, and how they come in.
+//! What a task's bundle and root say about its devices.
 
-use indexmap::IndexMap;
-use jobc_schema::gpu::DriverCapability;
-use jobc_schema::plan::JobPlan;
 use oci_spec::runtime::Spec;
 
-use super::{Injected, Injector, Wants, Way, environment};
+use super::environment;
 use crate::bundle::Bundle;
-use crate::error::Result;
-use crate::gpu::DeviceId;
-use crate::job::TaskId;
-use crate::job::submission::Submission;
 use crate::root::Root;
-
-/// The devices of a job's tasks.
-#[derive(Debug)]
-pub struct JobDevices {
-    injector: Injector,
-    way: Way,
-    /// What of the driver the tasks of a role use.
-    capabilities: IndexMap<String, Vec<DriverCapability>>,
-    /// The tasks that have devices.
-    tasks: Vec<(TaskId, Vec<DeviceId>)>,
-}
-
-impl JobDevices {
-    /// What was leased for the tasks of a job.
-    pub fn new(
-        plan: &JobPlan,
-        submission: &Submission,
-        injector: Injector,
-        tasks: Vec<(TaskId, Vec<DeviceId>)>,
-    ) -> Self {
-        let of_target = plan.target.settings.oci.as_ref().map(|oci| Way::of_target(oci.gpu_injection));
-        let capabilities = plan
-            .roles
-            .iter()
-            .filter_map(|role| Some((role.name.clone(), role.resources.gpu.as_ref()?.capabilities.clone())));
-        Self {
-            injector,
-            way: submission.gpu_injection.or(of_target).unwrap_or_default(),
-            capabilities: capabilities.collect(),
-            tasks,
-        }
-    }
-
-    /// The devices of a task.
-    pub fn of(&self, task: &TaskId) -> &[DeviceId] {
-        self.tasks
-            .iter()
-            .find(|(id, _)| id == task)
-            .map(|(_, devices)| devices.as_slice())
-            .unwrap_or_default()
-    }
-
-    /// The injector, for what else wants to know of the devices.
-    pub fn injector(&self) -> &Injector {
-        &self.injector
-    }
-
-    /// Gives a task its devices.
-    ///
-    /// # Errors
-    ///
-    /// As of [`Injector::inject`].
-    pub fn give(
-        &self,
-        task: &TaskId,
-        spec: &mut Spec,
-        root: &Root,
-        visible: Option<&str>,
-    ) -> Result<Injected> {
-        let wants = Wants {
-            capabilities: self.capabilities.get(&task.role).map(Vec::as_slice).unwrap_or_default(),
-            injection: self.way,
-            machine_root: is_machine_root(root),
-            visible,
-        };
-        self.injector.inject(spec, self.of(task), &wants)
-    }
-}
 
 /// Whether a root is the machine's own files.
 pub fn is_machine_root(root: &Root) -> bool {

@@ -12,6 +12,7 @@ use crate::decompress::decompressed;
 use crate::error::{Error, Kind, Result};
 use crate::image::config::{Config, History};
 use crate::image::manifest::media;
+use crate::image::pack::{Pack, pack};
 use crate::image::store::Writer;
 use crate::image::{Descriptor, Digest, Hasher, Progress, Store, Told};
 
@@ -58,6 +59,15 @@ pub(super) fn archive(
     };
     let layer = Descriptor::new(media_type, digest, size);
     one_layer(store, source, layer, hasher.finish())
+}
+
+/// Makes an image of a folder: its files with the owners that they have in containers of whoever asks.
+pub(super) fn folder(store: &Store, source: &Path) -> Result<Vec<Imported>> {
+    let mut writer = store.begin()?;
+    pack(source, &Pack { root: true, ..Pack::default() }, &mut writer)?;
+    let size = writer.written();
+    let digest = writer.finish(None)?;
+    one_layer(store, source, Descriptor::new(media::LAYER, digest.clone(), size), digest)
 }
 
 fn one_layer(store: &Store, source: &Path, layer: Descriptor, diff_id: Digest) -> Result<Vec<Imported>> {

@@ -142,6 +142,20 @@ fn a_layout_comes_in_as_a_folder_and_as_an_archive() {
 }
 
 #[test]
+fn a_folder_of_files_becomes_a_layer() {
+    let place = Place::new();
+    let folder = place.folder.path().join("root");
+    std::fs::create_dir_all(folder.join("etc")).unwrap();
+    std::fs::write(folder.join("etc/os-release"), "ID=x").unwrap();
+    let image = place.import(&folder).unwrap().remove(0);
+    assert_eq!((image.kind, image.names.len()), (SourceKind::RootFs, 0));
+    let image = place.store.image(&image.descriptor, &Platform::here()).unwrap();
+    let mut archive = tar::Archive::new(place.store.blob(&image.manifest.layers[0].digest).unwrap());
+    let paths = archive.entries().unwrap().map(|entry| entry.unwrap().path().unwrap().into_owned());
+    assert_eq!(paths.collect::<Vec<_>>(), ["./", "etc/", "etc/os-release"].map(PathBuf::from));
+}
+
+#[test]
 fn nothing_is_an_image_too() {
     let place = Place::new();
     let image = place.import(Path::new("scratch")).unwrap().remove(0);

@@ -90,16 +90,21 @@ fn what_nobody_names_or_holds_is_collected() {
     let gone = image(&store, &["shared", "gone"]);
     store.tag(&name("kept"), &kept).unwrap();
     let hold = store.hold(std::slice::from_ref(&held.digest)).unwrap();
-    let layer = store.root().join("unpacked/root").join(Digest::of(b"gone").hex());
-    fs::create_dir_all(layer.join("etc")).unwrap();
+    let unpacked = store.root().join("unpacked/root");
+    let layer = unpacked.join(Digest::of(b"gone").hex());
+    let seam = unpacked.join(format!("{}.0123456789ab", Digest::of(b"kept").hex()));
+    let part = unpacked.join(format!("{}.part", Digest::of(b"kept").hex()));
+    for folder in [&layer, &seam, &part] {
+        fs::create_dir_all(folder.join("files/etc")).unwrap();
+    }
     let would = store.collect(false, true).unwrap().unwrap();
-    assert_eq!((would.blobs.len(), would.layers.len()), (3, 1));
+    assert_eq!((would.blobs.len(), would.layers.len()), (3, 2));
     assert!(store.has(&gone.digest) && layer.exists(), "a rehearsal removes nothing");
     let collected = store.collect(false, false).unwrap().unwrap();
     assert_eq!(collected, would);
     assert!(store.has(&kept.digest) && store.has(&held.digest) && !store.has(&gone.digest));
     assert!(store.has(&Digest::of(b"shared")) && store.has(&Digest::of(b"held")));
-    assert!(!store.has(&Digest::of(b"gone")) && !layer.exists());
+    assert!(!store.has(&Digest::of(b"gone")) && !layer.exists() && !part.exists() && seam.exists());
     drop(hold);
     store.collect(false, false).unwrap().unwrap();
     assert!(!store.has(&held.digest));

@@ -71,7 +71,7 @@ impl Nvidia {
 
     /// The name of a card's MIG instance.
     pub fn mig_uuid(number: usize, instance: usize) -> String {
-        format!("MIG-{number:08x}-{instance:04x}-5bbb-8ccc-{:012x}", 0xfb_0000 + number)
+        format!("MIG-{number:04x}{instance:04x}-aaaa-5bbb-8ccc-{:012x}", 0xfb_0000 + number)
     }
 }
 

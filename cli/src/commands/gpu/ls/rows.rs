@@ -1,6 +1,7 @@
 //! The rows of `jobc gpu ls`: one a card, below it one a MIG instance.
 
-use jobc_runtime::gpu::{Gpu, Inventory, MigDevice, Way};
+use jobc_runtime::admission::overview::Lease;
+use jobc_runtime::gpu::{DeviceId, Gpu, Inventory, MigDevice, Way};
 
 use crate::quantity::bytes;
 use crate::table::Table;
@@ -9,8 +10,8 @@ use crate::table::Table;
 const NOTHING: &str = "-";
 
 /// The columns that tell cards apart.
-pub(super) fn short(inventory: &Inventory) -> Table<7> {
-    let mut table = Table::new(["GPU", "UUID", "NAME", "MEMORY", "CC", "NUMA", "PROCESSES"]);
+pub(super) fn short(inventory: &Inventory, leases: &[Lease]) -> Table<8> {
+    let mut table = Table::new(["GPU", "UUID", "NAME", "MEMORY", "CC", "NUMA", "JOBS", "PROCESSES"]);
     for gpu in &inventory.gpus {
         table.row([
             number(inventory, gpu),
@@ -19,11 +20,13 @@ pub(super) fn short(inventory: &Inventory) -> Table<7> {
             memory(gpu),
             compute(gpu),
             node(gpu),
+            jobs(leases, whole(gpu)),
             processes(gpu),
         ]);
         for instance in instances(gpu) {
-            let mut row = [const { String::new() }; 7];
+            let mut row = [const { String::new() }; 8];
             row[..4].clone_from_slice(&of_instance(gpu, instance, true));
+            row[6] = jobs(leases, DeviceId { mig: Some(instance.index), ..whole(gpu) });
             table.row(row);
         }
     }
@@ -31,8 +34,9 @@ pub(super) fn short(inventory: &Inventory) -> Table<7> {
 }
 
 /// All there is to tell.
-pub(super) fn wide(inventory: &Inventory) -> Table<9> {
-    let mut table = Table::new(["GPU", "UUID", "NAME", "MEMORY", "CC", "NUMA", "PCI", "LINKS", "PROCESSES"]);
+pub(super) fn wide(inventory: &Inventory, leases: &[Lease]) -> Table<10> {
+    let mut table =
+        Table::new(["GPU", "UUID", "NAME", "MEMORY", "CC", "NUMA", "PCI", "LINKS", "JOBS", "PROCESSES"]);
     for gpu in &inventory.gpus {
         table.row([
             number(inventory, gpu),
@@ -43,11 +47,13 @@ pub(super) fn wide(inventory: &Inventory) -> Table<9> {
             node(gpu),
             gpu.pci.clone().unwrap_or_else(|| NOTHING.to_owned()),
             links(gpu),
+            jobs(leases, whole(gpu)),
             processes(gpu),
         ]);
         for instance in instances(gpu) {
-            let mut row = [const { String::new() }; 9];
+            let mut row = [const { String::new() }; 10];
             row[..4].clone_from_slice(&of_instance(gpu, instance, false));
+            row[8] = jobs(leases, DeviceId { mig: Some(instance.index), ..whole(gpu) });
             table.row(row);
         }
     }
@@ -138,6 +144,19 @@ fn ranges(numbers: &[u32]) -> String {
         if first == last { first.to_string() } else { format!("{first}-{last}") }
     };
     ranges.iter().map(word).collect::<Vec<_>>().join(",")
+}
+
+/// A card as a device that can be given.
+fn whole(gpu: &Gpu) -> DeviceId {
+    DeviceId { vendor: gpu.vendor, gpu: gpu.index, mig: None }
+}
+
+/// The jobs that have a device, or slices of it: `train.2`.
+fn jobs(leases: &[Lease], device: DeviceId) -> String {
+    let mut jobs: Vec<&str> =
+        leases.iter().filter(|lease| lease.device == device).map(|lease| lease.job.as_str()).collect();
+    jobs.dedup();
+    if jobs.is_empty() { NOTHING.to_owned() } else { jobs.join(", ") }
 }
 
 /// Who uses it: `python3 (4711), ollama (99)`.

@@ -1,5 +1,7 @@
 //! A job file to the files that are carried out: every job of its matrix, for one target.
 
+use std::cell::OnceCell;
+
 use camino::Utf8PathBuf;
 use jobc_compiler::adjust::Adjustments;
 use jobc_compiler::compile::{build, plan};
@@ -7,6 +9,7 @@ use jobc_compiler::diagnostic::Sink;
 use jobc_runtime::admission::ledger::Ledger;
 use jobc_runtime::admission::ports;
 use jobc_runtime::error::{Error, Kind, Result};
+use jobc_runtime::gpu::{Inventory, Machine};
 use jobc_schema::BackendName;
 
 use super::{Built, BuiltJob};
@@ -31,6 +34,7 @@ pub(super) fn compile(
         backend: vec![BackendName::Oci],
         targets: args.targets.clone(),
         allow_lossy: args.allow_lossy,
+        locked: args.locked,
         gpu_injection: None,
     };
     let mut input = Input::read(&job).map_err(|Unusable(why)| Error::new(Kind::Config, why))?;
@@ -40,6 +44,10 @@ pub(super) fn compile(
     let to_job = |_: &str| input.folder.clone();
     let mut request = input.request(&job, &to_job);
     request.run_here = true;
+    // One look for all jobs of a matrix: what they get is decided later, under the ledger's lock.
+    let found = OnceCell::new();
+    let look = || found.get_or_init(|| Inventory::take(&Machine::here()).declared()).clone();
+    request.gpus_here = Some(&look);
     request.adjustments = Adjustments { scale: args.scale.clone(), no_gpu: args.no_gpu };
     let mut planned = plan(&mut sources, &request, &mut sink);
     let scaled = planned.as_mut().map(|planned| std::mem::take(&mut planned.scaled)).unwrap_or_default();

@@ -13,6 +13,8 @@ use jobc_runtime::allocate;
 use jobc_runtime::container::Options;
 use jobc_runtime::container::make::{self, Request};
 use jobc_runtime::error::{Error, Kind, Result};
+use jobc_runtime::gpu::demand::Demands;
+use jobc_runtime::gpu::tasks::TaskGpus;
 use jobc_runtime::gpu::{Inventory, Machine};
 use jobc_runtime::job::{Folder, JobId, Places, TaskId};
 use jobc_runtime::provision;
@@ -23,7 +25,7 @@ use jobc_schema::job::Network;
 use jobc_schema::plan::{GangPlan, JobPlan, RolePlan};
 use jobc_schema::role::NeedState;
 
-use super::{Built, BuiltJob, submit};
+use super::{Built, BuiltJob, images, submit};
 use crate::args::run::RunArgs;
 use crate::commands::inspect::{self, cpus};
 use crate::commands::jobs::rounded;
@@ -128,11 +130,21 @@ fn in_order(role: &RolePlan) -> String {
 
 /// Decides for the first task of each role as a supervisor does, and prints the operations.
 fn rehearsed(args: &RunArgs, built: &Built, job: &BuiltJob, folder: &Folder) -> Result<()> {
-    let submission = submit::submission(args, &job.plan, built)?;
+    let (images, missing) = images::at_hand(args, built, job)?;
+    if !missing.is_empty() {
+        let lines: String = missing.iter().map(|line| format!("{line}\n")).collect();
+        terminal::print(&format!("images:\n{lines}the steps of a task are known then\n"));
+        return Ok(());
+    }
+    let submission = submit::submission(args, &job.plan, built, &images)?;
     submit::write(folder, &first_of_each_role(job), &submission)?;
     let secrets = Secrets::read(&job.plan, &submission.folder)?;
     let of_job = provision::Job { folder, plan: &job.plan, submission: &submission, secrets: &secrets };
-    let provided = provision::rehearse(&of_job)?;
+    let mut provided = provision::rehearse(&of_job)?;
+    if Demands::any(&job.plan) {
+        let inventory = Inventory::take(&Machine::here());
+        provided.with_gpus(TaskGpus::rehearse(&job.plan, &submission, inventory)?);
+    }
     for role in &job.plan.roles {
         let task = TaskId::new(&role.name, 0);
         let begun = make::begin(&folder.containers(), &Id::new(&format!("{}.{task}", folder.id))?)?;

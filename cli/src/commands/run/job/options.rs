@@ -8,6 +8,7 @@ use jobc_runtime::error::{Error, Kind, Result};
 use jobc_runtime::job::TaskId;
 use jobc_runtime::job::submission::{EVERY_ROLE, Publish};
 use jobc_schema::plan::{JobPlan, RolePlan};
+use jobc_schema::target::{DeviceName, Devices};
 
 /// The roots by role, with absolute paths: the supervisor stands in another folder.
 pub(super) fn roots(words: &[String], plan: &JobPlan) -> Result<Vec<(String, String)>> {
@@ -28,6 +29,49 @@ pub(super) fn roots(words: &[String], plan: &JobPlan) -> Result<Vec<(String, Str
         roots.push((role.to_owned(), absolute(root)?));
     }
     Ok(roots)
+}
+
+/// The devices by role that the command line names; for roles that it says nothing of those of the target.
+pub(super) fn devices(words: &[String], plan: &JobPlan) -> Result<Vec<(String, Vec<String>)>> {
+    let mut devices: Vec<(String, Vec<String>)> = Vec::new();
+    for word in words {
+        let (role, list) = match word.split_once('=') {
+            Some((role, list)) => (found_role(plan, role)?.name.as_str(), list),
+            None => (EVERY_ROLE, word.as_str()),
+        };
+        let names: Vec<String> =
+            list.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect();
+        if names.is_empty() {
+            return Err(Error::new(Kind::Config, format!("`--devices {word}` names no device")).help(
+                "write their numbers or names, such as `--devices 0,1` or `--devices train=GPU-3a1b2c3d`",
+            ));
+        }
+        if devices.iter().any(|(known, _)| known == role) {
+            let whose = if role == EVERY_ROLE { "every role".to_owned() } else { format!("`{role}`") };
+            return Err(Error::new(Kind::Config, format!("`--devices` says twice what {whose} gets"))
+                .help("name all of its devices at once: `--devices ROLE=0,1`"));
+        }
+        devices.push((role.to_owned(), names));
+    }
+    if devices.iter().any(|(role, _)| role == EVERY_ROLE) {
+        return Ok(devices);
+    }
+    let texts = |names: &[DeviceName]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let asks = |role: &&RolePlan| role.resources.gpu.as_ref().is_some_and(|gpu| gpu.count > 0);
+    let of_target = plan.target.settings.oci.as_ref().and_then(|oci| oci.devices.as_ref());
+    for role in plan.roles.iter().filter(asks) {
+        let names = match of_target {
+            Some(Devices::All(names)) => Some(names),
+            Some(Devices::Roles(roles)) => roles.get(&role.name),
+            None => None,
+        };
+        if let Some(names) = names
+            && devices.iter().all(|(known, _)| *known != role.name)
+        {
+            devices.push((role.name.clone(), texts(names)));
+        }
+    }
+    Ok(devices)
 }
 
 fn absolute(root: &str) -> Result<String> {

@@ -13,6 +13,7 @@ use jobc_runtime::supervisor::start;
 use jobc_schema::plan::JobPlan;
 
 use super::attend::Running;
+use super::images::Images;
 use super::{Built, BuiltJob, options};
 use crate::args::run::RunArgs;
 use crate::output::fill_new;
@@ -23,8 +24,8 @@ pub(super) struct Submitted {
 }
 
 /// Makes the folders of all jobs, with what their supervisors need, and takes their locks.
-pub(super) fn submit(args: &RunArgs, built: &Built, places: &Places) -> Result<Submitted> {
-    let submissions = built.jobs.iter().map(|job| submission(args, &job.plan, built));
+pub(super) fn submit(args: &RunArgs, built: &Built, images: &Images, places: &Places) -> Result<Submitted> {
+    let submissions = built.jobs.iter().map(|job| submission(args, &job.plan, built, images));
     let submissions = submissions.collect::<Result<Vec<_>>>()?;
     let slots = args.parallel.or(built.jobs.first().and_then(|job| job.plan.max_parallel)).unwrap_or(1);
     let mut submitted = Submitted { jobs: Vec::with_capacity(built.jobs.len()) };
@@ -79,7 +80,13 @@ fn make_turns(places: &Places, first: &Folder, jobs: usize) -> Result<PathBuf> {
     Ok(folder)
 }
 
-pub(super) fn submission(args: &RunArgs, plan: &JobPlan, built: &Built) -> Result<Submission> {
+pub(super) fn submission(
+    args: &RunArgs,
+    plan: &JobPlan,
+    built: &Built,
+    images: &Images,
+) -> Result<Submission> {
+    let roots = options::roots(&args.root, plan)?.into_iter().chain(images.roots(plan));
     Ok(Submission {
         source: built.source.clone(),
         folder: built.folder.clone(),
@@ -87,10 +94,14 @@ pub(super) fn submission(args: &RunArgs, plan: &JobPlan, built: &Built) -> Resul
         scaled: built.scaled.iter().cloned().collect(),
         without_gpus: args.no_gpu,
         allow_unenforced: args.allow_unenforced,
-        roots: options::roots(&args.root, plan)?.into_iter().collect(),
+        roots: roots.collect(),
+        images: images.of(plan),
+        gpu_injection: args.gpu_injection,
         publish: args.publish.iter().map(|word| options::publish(word, plan)).collect::<Result<_>>()?,
         terminal: args.terminal.as_deref().map(|word| options::task(word, plan)).transpose()?,
         keep: args.keep,
+        devices: options::devices(&args.devices, plan)?.into_iter().collect(),
+        gpu_share: args.gpu_share.or(plan.target.settings.oci.as_ref().and_then(|oci| oci.gpu_share)),
         attended: !args.detach,
         ..Submission::default()
     })

@@ -4,7 +4,8 @@ use jobc_schema::gpu::least_mib;
 use jobc_schema::plan::{GpuPlan, JobPlan, RolePlan};
 
 use super::products::{labels_of, mig_labels};
-use super::provider::{Provider, provider};
+use super::provider::provider;
+use crate::stdlib::models;
 
 /// The product's name.
 const PRODUCT: &str = "nvidia.com/gpu.product";
@@ -24,28 +25,35 @@ pub(crate) struct Requirement {
     pub asked_by: &'static str,
 }
 
+/// Whether the nodes of a provider bear the labels of feature discovery, by how it chooses models.
+pub(crate) fn has_labels(by: &str) -> bool {
+    by.starts_with("labels") || by.contains('/')
+}
+
 /// What a node must be for a role: any of the alternatives, each a list that must all hold. Empty: any node will do.
 ///
 /// What the target's `node_selector` already fixes is left to it.
 pub(crate) fn requirements(job: &JobPlan, role: &RolePlan, selected: &[&str]) -> Vec<Vec<Requirement>> {
     let Some(gpu) = super::wanted(role) else { return vec![] };
     let Ok(provider) = provider(job, gpu.vendor) else { return vec![] };
-    if matches!(provider, Provider::Amd | Provider::Intel) {
-        return vec![];
-    }
+    let Some(by) = provider.models.as_deref().filter(|by| has_labels(by)) else { return vec![] };
     let mut both: Vec<Vec<Requirement>> = vec![vec![]];
-    if !selected.contains(&PRODUCT) {
-        both[0].extend(product(gpu, provider));
+    let by_annotation = by.contains('/');
+    if !selected.contains(&PRODUCT) && !by_annotation {
+        both[0].extend(product(gpu, by == "labels-of-slices"));
     }
+    // An annotation names a family; the size that a job names is the node's to show.
+    let sized = match &gpu.models[..] {
+        [one] if by_annotation => models::find(one).and_then(|found| found.memory_gb).map(|gb| gb << 30),
+        _ => None,
+    };
+    let least = [(gpu.memory_bytes, "memory"), (sized, "model")];
+    let least = least.into_iter().filter_map(|(bytes, asked_by)| Some((bytes?, asked_by))).max();
     if !selected.contains(&MEMORY)
-        && let Some(bytes) = gpu.memory_bytes
+        && let Some((bytes, asked_by)) = least
     {
-        both[0].push(Requirement {
-            key: MEMORY,
-            operator: "Gt",
-            values: vec![(least_mib(bytes) - 1).to_string()],
-            asked_by: "memory",
-        });
+        let values = vec![(least_mib(bytes) - 1).to_string()];
+        both[0].push(Requirement { key: MEMORY, operator: "Gt", values, asked_by });
     }
     let versions = [
         (
@@ -72,14 +80,16 @@ pub(crate) fn requirements(job: &JobPlan, role: &RolePlan, selected: &[&str]) ->
 }
 
 /// The names of the cards that will do, where the role names models or a profile that the label holds.
-fn product(gpu: &GpuPlan, provider: Provider) -> Option<Requirement> {
+///
+/// With MIG strategy `single` the label has the profile behind the product.
+fn product(gpu: &GpuPlan, with_slices: bool) -> Option<Requirement> {
     let profile = gpu.share.as_ref().and_then(|share| share.profile.as_deref());
     let mut values: Vec<String> = vec![];
     for model in &gpu.models {
         values.extend(labels_of(model, profile.is_some()).into_iter().map(str::to_owned));
     }
     let mut asked_by = "model";
-    if let (Provider::NvidiaMigSingle, Some(profile)) = (provider, profile) {
+    if let (true, Some(profile)) = (with_slices, profile) {
         if gpu.models.is_empty() {
             values.extend(mig_labels().map(str::to_owned));
             asked_by = "share";

@@ -1,5 +1,7 @@
 //! The product names of NVIDIA cards as GPU feature discovery labels nodes with them.
 
+use crate::stdlib::models;
+
 /// A card: its family, its variant, the value of the label `nvidia.com/gpu.product`, and whether it can be cut by MIG.
 ///
 /// The label is the driver's own name of the product with `-` for blanks (k8s-device-plugin, gpu-feature-discovery).
@@ -85,4 +87,12 @@ pub(crate) fn families() -> Vec<&'static str> {
     let mut names: Vec<&str> = PRODUCTS.iter().map(|product| product.0).collect();
     names.dedup();
     names
+}
+
+/// A model as the driver's name of the product holds it: `A100` of `A100-80GB`, `RTX 4090` of `RTX-4090`.
+pub(super) fn short(model: &str) -> String {
+    match models::find(model) {
+        Some(found) if !found.model.name.ends_with("xx") => found.model.name.replace('-', " "),
+        _ => model.trim().replace(['-', '_'], " "),
+    }
 }

@@ -1,73 +1,84 @@
-//! Who serves GPUs on the cluster, and under which resource name.
+//! Who serves GPUs on the cluster, and what the target must say about them.
 
 use jobc_schema::gpu::Vendor;
-use jobc_schema::plan::{GpuPlan, JobPlan};
+use jobc_schema::plan::JobPlan;
+use jobc_schema::target::KubernetesTarget;
+
+use crate::stdlib::providers::{self, Provider};
+use crate::suggest;
 
 use super::super::cluster::settings;
 
-/// A device plugin, in one of its modes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Provider {
-    /// NVIDIA's, whole GPUs.
-    Nvidia,
-    /// NVIDIA's with `MIG_STRATEGY=single`: every `nvidia.com/gpu` is a slice.
-    NvidiaMigSingle,
-    /// NVIDIA's with `MIG_STRATEGY=mixed`: each profile has a resource of its own.
-    NvidiaMigMixed,
-    /// AMD's.
-    Amd,
-    /// Intel's.
-    Intel,
-}
-
-/// The providers by the names targets give them.
-const TABLE: [(&str, Provider, Vendor); 5] = [
-    ("nvidia", Provider::Nvidia, Vendor::Nvidia),
-    ("nvidia-mig-single", Provider::NvidiaMigSingle, Vendor::Nvidia),
-    ("nvidia-mig-mixed", Provider::NvidiaMigMixed, Vendor::Nvidia),
-    ("amd", Provider::Amd, Vendor::Amd),
-    ("intel", Provider::Intel, Vendor::Intel),
-];
-
-/// The provider of the target, or the vendor's own plugin; the reason where there is none that this version knows.
-pub(crate) fn provider(job: &JobPlan, vendor: Vendor) -> Result<Provider, String> {
+/// The provider of the target, or the vendor's own plugin; the reason where there is none that serves the vendor.
+pub(crate) fn provider(job: &JobPlan, vendor: Vendor) -> Result<&'static Provider, String> {
     let named = settings(job).gpu.as_ref().and_then(|gpu| gpu.provider.as_deref());
-    let Some(named) = named else {
-        return Ok(match vendor {
-            Vendor::Nvidia => Provider::Nvidia,
-            Vendor::Amd => Provider::Amd,
-            Vendor::Intel => Provider::Intel,
-            _ => return Err(format!("this version writes nothing for a {}", vendor.card())),
-        });
-    };
-    match TABLE.iter().find(|(name, ..)| *name == named) {
-        Some((_, provider, of)) if *of == vendor => Ok(*provider),
-        Some((name, _, of)) => Err(format!(
-            "the target's GPU provider `{name}` serves {} GPUs and the role asks for {}; write `vendor: {}` or choose another target",
-            of.maker(),
+    match (providers::chosen(named, vendor), named) {
+        (Some(provider), _) if provider.vendor != vendor => Err(format!(
+            "the target's GPU provider `{}` serves {} GPUs and the role asks for {}; write `vendor: {}` or choose another target",
+            provider.name,
+            provider.vendor.maker(),
             vendor.maker(),
-            of.as_str()
+            provider.vendor.as_str()
         )),
-        None => {
-            let known: Vec<String> = TABLE.iter().map(|(name, ..)| format!("`{name}`")).collect();
-            Err(format!(
-                "the target's GPU provider `{named}` is not among those this version writes for ({}); later versions bring more",
-                known.join(", ")
-            ))
+        (Some(Provider { name, unserved: Some(why), .. }), _) => {
+            Err(format!("nothing can be written for the target's GPU provider `{name}`: {why}"))
         }
+        (Some(provider), _) => Ok(provider),
+        (None, named) => Err(unknown(named.unwrap_or_default())),
     }
 }
 
-impl Provider {
-    /// The extended resource that a container lists in its limits.
-    pub(crate) fn resource(self, gpu: &GpuPlan) -> String {
-        let profile = gpu.share.as_ref().and_then(|share| share.profile.as_deref());
-        match (self, profile) {
-            // The device plugin's own spelling: `1g.10gb+me` is `nvidia.com/mig-1g.10gb.me`.
-            (Self::NvidiaMigMixed, Some(profile)) => format!("nvidia.com/mig-{}", profile.replace('+', ".")),
-            (Self::Nvidia | Self::NvidiaMigSingle | Self::NvidiaMigMixed, _) => "nvidia.com/gpu".to_owned(),
-            (Self::Amd, _) => "amd.com/gpu".to_owned(),
-            (Self::Intel, _) => "gpu.intel.com/i915".to_owned(),
-        }
-    }
+/// The names that targets may give.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    providers::all()
+        .iter()
+        .filter(|provider| provider.unserved.is_none())
+        .map(|provider| provider.name.as_str())
+}
+
+fn unknown(name: &str) -> String {
+    let near = suggest::nearest(name, names()).map_or(String::new(), |near| format!("; `{near}` is near"));
+    format!("the target's GPU provider `{name}` is not known{near} (known are {})", suggest::list(names()))
+}
+
+/// A setting that a provider needs and the target lacks: its keys below `kubernetes`, and what to write.
+pub(crate) struct Lacking {
+    /// Its keys below `kubernetes`.
+    pub(crate) keys: Vec<&'static str>,
+    /// What to write, for example.
+    pub(crate) write: String,
+}
+
+/// The settings that a provider needs and the target lacks.
+pub(crate) fn lacking(provider: &'static Provider, settings: &KubernetesTarget, role: &str) -> Vec<Lacking> {
+    let own = super::super::settings::RoleSettings::of(settings, role).pod;
+    let gpu = settings.gpu.clone().unwrap_or_default();
+    let lacks = |name: &'static str| -> Option<Lacking> {
+        let (there, keys, write): (bool, Vec<&'static str>, String) = match name {
+            "queue.kai" => (
+                settings.queue.as_ref().is_some_and(|queue| queue.kai.is_some()),
+                vec!["queue"],
+                "queue: {kai: NAME}".to_owned(),
+            ),
+            "replicas" => (gpu.replicas.is_some(), vec!["gpu"], "replicas: 4".to_owned()),
+            "resource" => (gpu.resource.is_some(), vec!["gpu"], "resource: nvidia.com/GRID_T4-4Q".to_owned()),
+            "servers" => (!gpu.servers.is_empty(), vec!["gpu"], "servers: [HOST]".to_owned()),
+            "library" => (gpu.library.is_some(), vec!["gpu"], "library: /opt/NAME".to_owned()),
+            "runtime_class" => (
+                own.runtime_class.is_some(),
+                vec!["runtime_class"],
+                "runtime_class: kata-qemu-nvidia-gpu".to_owned(),
+            ),
+            selector => {
+                let key = selector.strip_prefix("node_selector.")?;
+                (
+                    own.node_selector.contains_key(key),
+                    vec!["node_selector"],
+                    format!("node_selector: {{{key}: NAME}}"),
+                )
+            }
+        };
+        (!there).then_some(Lacking { keys, write })
+    };
+    provider.settings.iter().filter_map(|name| lacks(name)).collect()
 }

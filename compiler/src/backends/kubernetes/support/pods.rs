@@ -1,13 +1,13 @@
 //! Resources, GPUs, files and rights of an instance: what a pod can express of them.
 
-use jobc_schema::gpu::{Isolation, Vendor};
 use jobc_schema::plan::{JobPlan, RolePlan};
 
 use crate::backend::Capability;
 use crate::backend::Support::{self, Full, Lossy};
+use crate::stdlib::providers::Described;
 
 use super::super::cluster::settings;
-use super::super::gpu::{self, Provider, labels_of};
+use super::super::gpu::{self, labels_of};
 use super::super::security::user_numbers;
 use super::super::settings::RoleSettings;
 use super::none;
@@ -28,19 +28,17 @@ pub(super) fn answer(capability: Capability, job: &JobPlan, role: Option<&RolePl
             ),
             _ => Full,
         },
-        Capability::Gpu(vendor) => match gpu::provider(job, vendor) {
-            Ok(Provider::NvidiaMigSingle) => whole_from_slices(role),
-            Ok(_) => Full,
-            Err(why) => none(why),
+        Capability::Gpu(vendor) => match (gpu::provider(job, vendor), role) {
+            (Err(why), _) => none(why),
+            (Ok(_), Some(role)) => refused(job, role, false),
+            (Ok(_), None) => Full,
         },
-        Capability::GpuShare => none(
-            "slices by memory or cores need a sharing provider (`hami`, `volcano-vgpu`, `aliyun-gpushare`), which this version does not write for; with `nvidia-mig-mixed` or `nvidia-mig-single` a MIG `profile` works",
-        ),
         Capability::Hugepages
         | Capability::Rdma
         | Capability::GpuModel
         | Capability::GpuMemory
         | Capability::GpuVersion
+        | Capability::GpuShare
         | Capability::GpuProfile
         | Capability::User => role.map_or(Full, |role| of_role(capability, job, role)),
         _ => Full,
@@ -67,27 +65,31 @@ fn of_role(capability: Capability, job: &JobPlan, role: &RolePlan) -> Support {
             Some(Err(why)) => none(why),
             _ => Full,
         },
-        Capability::GpuProfile => profile(job, role),
+        Capability::GpuShare | Capability::GpuProfile => refused(job, role, true),
         _ => gpu_kind(capability, job, role),
     }
 }
 
-/// With MIG strategy `single`, `nvidia.com/gpu` is a slice, never a whole card.
-fn whole_from_slices(role: Option<&RolePlan>) -> Support {
-    let sliced = role.and_then(gpu::wanted).is_some_and(|gpu| gpu.share.is_some());
-    if sliced || role.is_none() {
-        return Full;
+/// What the provider refuses of a role's GPUs, or of their slices.
+fn refused(job: &JobPlan, role: &RolePlan, of_share: bool) -> Support {
+    match gpu::refusal(job, role) {
+        Some(refusal) if refusal.of_share == of_share && refusal.lossy => Lossy(refusal.why),
+        Some(refusal) if refusal.of_share == of_share => none(refusal.why),
+        _ => Full,
     }
-    none(
-        "on this target every `nvidia.com/gpu` is a MIG slice; write `share: {profile: ...}`, or a target whose provider is `nvidia`",
-    )
 }
 
 /// Whether nodes can be chosen by what their GPUs are.
 fn gpu_kind(capability: Capability, job: &JobPlan, role: &RolePlan) -> Support {
     let Some(gpu) = gpu::wanted(role) else { return Full };
     let selector = RoleSettings::of(settings(job), &role.name).pod.node_selector;
-    if gpu.vendor != Vendor::Nvidia {
+    let Ok(provider) = gpu::provider(job, gpu.vendor) else { return Full };
+    let by = provider.models.as_deref().unwrap_or_default();
+    let by_resource = by == "resource" && capability == Capability::GpuModel;
+    if by_resource || provider.claim.as_ref().is_some_and(|form| form.knows(capability_key(capability))) {
+        return Full;
+    }
+    if !gpu::has_labels(by) {
         if !selector.is_empty() {
             return Lossy(
                 "the labels of these GPUs cannot be compared; the target's `node_selector` alone decides"
@@ -97,6 +99,9 @@ fn gpu_kind(capability: Capability, job: &JobPlan, role: &RolePlan) -> Support {
         return none(
             "the labels of these GPUs cannot be compared; leave it out and choose nodes by `node_selector` of the target",
         );
+    }
+    if by.contains('/') {
+        return Full;
     }
     if capability != Capability::GpuModel || selector.contains_key("nvidia.com/gpu.product") {
         return Full;
@@ -113,27 +118,11 @@ fn gpu_kind(capability: Capability, job: &JobPlan, role: &RolePlan) -> Support {
     }
 }
 
-/// Whether a MIG profile can be asked for.
-fn profile(job: &JobPlan, role: &RolePlan) -> Support {
-    let Some(gpu) = gpu::wanted(role) else { return Full };
-    let Some(share) = &gpu.share else { return Full };
-    match gpu::provider(job, gpu.vendor) {
-        Ok(Provider::NvidiaMigMixed | Provider::NvidiaMigSingle) => {}
-        Ok(_) => {
-            return none(
-                "the target's provider serves whole GPUs; write `gpu: {provider: nvidia-mig-mixed}` for the target if its nodes are cut so, or `nvidia-mig-single`",
-            );
-        }
-        Err(why) => return none(why),
+/// What of a device's description a capability asks for.
+fn capability_key(capability: Capability) -> Described {
+    match capability {
+        Capability::GpuModel => Described::Product,
+        Capability::GpuMemory => Described::Memory,
+        _ => Described::Versions,
     }
-    if gpu.count > 1 && share.same_card {
-        return none("the device plugin cannot keep slices on one card; ask for one larger profile");
-    }
-    if gpu.count > 1 && share.isolation != Isolation::None {
-        return Lossy(
-            "the device plugin may take several slices of one card; ask for `count: 1` and more instances"
-                .to_owned(),
-        );
-    }
-    Full
 }

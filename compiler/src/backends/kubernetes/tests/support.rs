@@ -83,12 +83,18 @@ fn what_depends_on_the_target() {
     let whole = json!({"count": 1, "first": 0, "vendor": "nvidia"});
     let slice = json!({"count": 1, "first": 0, "vendor": "nvidia", "share": {"profile": "1g.5gb", "isolation": "hard", "same_card": false}});
     check(json!({}), gpu(whole.clone()), "");
-    check(json!({"gpu": {"provider": "hami"}}), gpu(whole.clone()), "`hami` is not among those");
+    check(json!({"gpu": {"provider": "hami"}}), gpu(whole.clone()), "");
+    check(json!({"gpu": {"provider": "haml"}}), gpu(whole.clone()), "`hami` is near");
+    check(json!({"gpu": {"provider": "antman"}}), gpu(whole.clone()), "patched TensorFlow");
     check(json!({"gpu": {"provider": "amd"}}), gpu(whole.clone()), "write `vendor: amd`");
-    check(json!({"gpu": {"provider": "nvidia-mig-single"}}), gpu(whole), "is a MIG slice");
+    check(json!({"gpu": {"provider": "nvidia-mig-single"}}), gpu(whole), "no whole GPUs; write `share`");
     check(json!({"gpu": {"provider": "nvidia-mig-single"}}), gpu(slice.clone()), "");
     check(json!({"gpu": {"provider": "nvidia-mig-mixed"}}), gpu(slice.clone()), "");
-    check(json!({"gpu": {"provider": "nvidia"}}), gpu(slice), "serves whole GPUs");
+    check(
+        json!({"gpu": {"provider": "nvidia"}}),
+        gpu(slice),
+        "providers that serve it are `nvidia-mig-mixed`",
+    );
     let path = json!({"volumes": {
         "d": {"kind": "data", "source": {"kind": "path", "path": "/d"}},
         "e": {"kind": "data", "source": {"kind": "path", "path": "/e"}}

@@ -1,0 +1,133 @@
+//! `jobc image build`: an image of a Dockerfile, by this program or by another builder that is installed.
+
+mod embedded;
+mod given;
+mod other;
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use camino::Utf8PathBuf;
+use jobc_runtime::error::{Error, Kind};
+use jobc_runtime::image::dockerfile::{self, Options, Refusals};
+use jobc_runtime::image::{Descriptor, Platform, Reference, Store};
+use serde_json::json;
+
+use super::dockerfile_errors;
+use crate::Outcome;
+use crate::args::FormatArg;
+use crate::args::image::{BuildArgs, BuilderArg};
+use crate::commands::jobs::{Failure, Result};
+use crate::input::reason;
+use crate::report::container_warning;
+use crate::terminal;
+use given::Given;
+use other::Other;
+
+/// A Dockerfile, and where it was found.
+struct File {
+    /// Nothing where it came on standard input.
+    path: Option<PathBuf>,
+    text: Vec<u8>,
+}
+
+pub(super) fn run(args: &BuildArgs, store: &Store) -> Result<ExitCode> {
+    let given = Given::read(args)?;
+    let file = file(args)?;
+    match args.builder {
+        BuilderArg::Docker => return by(Other::Docker, args, &file, &given, store),
+        BuilderArg::Buildah => return by(Other::Buildah, args, &file, &given, store),
+        BuilderArg::Auto | BuilderArg::Embedded => {}
+    }
+    let here = Platform::here().to_string();
+    let platform = given.platform.to_string();
+    let options = Options {
+        args: &given.args,
+        target: args.target.as_deref(),
+        platform: &platform,
+        build_platform: &here,
+    };
+    let build = match dockerfile::read(&file.text, &options) {
+        Ok(build) => build,
+        Err(Refusals(refusals)) => {
+            let elsewhere =
+                args.builder == BuilderArg::Auto && refusals.iter().all(|refusal| refusal.unsupported);
+            let Some(other) = elsewhere.then(Other::installed).flatten() else {
+                let outcome = dockerfile_errors::show(&file.shown(), &file.text, &refusals, &[], args.format);
+                return Ok(ExitCode::from(outcome as u8));
+            };
+            for refusal in &refusals {
+                let text = format!("{}, so {} builds", refusal.message, other.name());
+                terminal::eprint(&container_warning(&text));
+            }
+            return by(other, args, &file, &given, store);
+        }
+    };
+    if !build.remarks.is_empty() && !args.quiet {
+        dockerfile_errors::show(&file.shown(), &file.text, &[], &build.remarks, args.format);
+    }
+    embedded::build(&build, args, &file, given, store)
+}
+
+/// Lets another builder build.
+fn by(other: Other, args: &BuildArgs, file: &File, given: &Given, store: &Store) -> Result<ExitCode> {
+    let Some(descriptor) = other.build(args, file, given, store)? else {
+        return Ok(ExitCode::from(Outcome::Errors as u8));
+    };
+    tell(args, &given.tags, &descriptor);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The Dockerfile that is named, or the one of the context.
+fn file(args: &BuildArgs) -> Result<File> {
+    if args.context.to_string_lossy().contains("://") {
+        let error = Error::new(Kind::Unsupported, "a context of another machine is not supported");
+        return Err(Failure::wrong_use(error.help("fetch it first, and name the folder")));
+    }
+    if args.file.as_deref() == Some(Path::new("-")) {
+        let mut text = Vec::new();
+        std::io::stdin().read_to_end(&mut text).map_err(|error| {
+            Error::new(Kind::Machine, format!("cannot read standard input: {}", reason(&error)))
+        })?;
+        return Ok(File { path: None, text });
+    }
+    let usual = || {
+        let names = ["Dockerfile", "Containerfile"].map(|name| args.context.join(name));
+        names.iter().find(|path| path.exists()).unwrap_or(&names[0]).clone()
+    };
+    let path = args.file.clone().unwrap_or_else(usual);
+    let text = read(&path)?;
+    Ok(File { path: Some(path), text })
+}
+
+fn read(path: &Path) -> Result<Vec<u8>> {
+    std::fs::read(path).map_err(|error| {
+        let error = Error::new(Kind::Config, format!("cannot read `{}`: {}", path.display(), reason(&error)));
+        Failure::wrong_use(error.help("name the Dockerfile with `-f`, and the folder that it copies from"))
+    })
+}
+
+impl File {
+    /// What it is called in findings.
+    fn shown(&self) -> Utf8PathBuf {
+        self.path.as_ref().map_or_else(|| "<stdin>".into(), |path| path.to_string_lossy().into_owned().into())
+    }
+}
+
+/// Says what was built.
+fn tell(args: &BuildArgs, tags: &[Reference], descriptor: &Descriptor) {
+    if args.format == FormatArg::Json {
+        let names: Vec<String> = tags.iter().map(ToString::to_string).collect();
+        let object = json!({"event": "image", "names": names, "digest": descriptor.digest});
+        terminal::print(&format!("{object}\n"));
+        return;
+    }
+    if args.quiet || tags.is_empty() {
+        terminal::print(&format!("{}\n", descriptor.digest));
+    } else {
+        for tag in tags {
+            terminal::print(&format!("{}\n", tag.at(&descriptor.digest).familiar()));
+        }
+    }
+}

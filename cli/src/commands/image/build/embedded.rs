@@ -1,0 +1,140 @@
+//! The builder of this program.
+
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use jobc_runtime::error::Error;
+use jobc_runtime::image::build::{self, BuildError, Compression, Request};
+use jobc_runtime::image::dockerfile::ignore::{self, Ignore};
+use jobc_runtime::image::dockerfile::{Build, Refusals, Span};
+use jobc_runtime::image::{Fetch, Store};
+use jobc_runtime::signals::Signals;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use rustix::pipe::{PipeFlags, pipe_with};
+
+use super::given::Given;
+use super::{File, dockerfile_errors, tell};
+use crate::args::image::BuildArgs;
+use crate::commands::jobs::{Failure, Result};
+use crate::progress::Meter;
+use crate::report::container_error;
+use crate::{Outcome, registries, terminal};
+
+/// What a shell says of a program that Ctrl-C ended.
+const INTERRUPTED: u8 = 130;
+
+/// Builds, and says what was built, or why not.
+pub(super) fn build(
+    build: &Build,
+    args: &BuildArgs,
+    file: &File,
+    given: Given,
+    store: &Store,
+) -> Result<ExitCode> {
+    let Some(ignore) = read_ignore(args, file)? else { return Ok(ExitCode::from(Outcome::Errors as u8)) };
+    let fetch = fetcher(args.plain_http)?;
+    let Given { secrets, labels, tags, platform, .. } = given;
+    let request = Request {
+        build,
+        context: Some(args.context.clone()),
+        ignore,
+        labels,
+        tags,
+        secrets,
+        no_cache: args.no_cache,
+        pull: args.pull,
+        epoch: args.timestamp,
+        platform,
+        compression: Compression::default(),
+        fetch: fetch.as_deref(),
+    };
+    let meter = Meter::new(args.format, args.quiet);
+    let stopped = AtomicBool::new(false);
+    let result =
+        attended(&stopped, || build::build(store, &request, &|progress| meter.tell(&progress), &stopped))?;
+    drop(meter);
+    match result {
+        Ok(descriptor) => {
+            tell(args, &request.tags, &descriptor);
+            Ok(ExitCode::SUCCESS)
+        }
+        Err(_) if stopped.load(Ordering::Relaxed) => Ok(ExitCode::from(INTERRUPTED)),
+        Err(BuildError::Refused(refusals)) => {
+            let outcome = dockerfile_errors::show(&file.shown(), &file.text, &refusals, &[], args.format);
+            Ok(ExitCode::from(outcome as u8))
+        }
+        Err(BuildError::Failed(failure)) => {
+            let build::Failure { span, error, output } = *failure;
+            // Whoever saw no progress has not seen these lines either.
+            if args.quiet {
+                for line in output {
+                    terminal::eprint(&format!("{}\n", String::from_utf8_lossy(&line)));
+                }
+            }
+            terminal::eprint(&container_error(&Error { message: placed(&error, span, file), ..error }));
+            Ok(ExitCode::from(Outcome::Errors as u8))
+        }
+    }
+}
+
+/// An error's message behind the line of the Dockerfile that it is about.
+fn placed(error: &Error, span: Option<Span>, file: &File) -> String {
+    let Some(span) = span else { return error.message.clone() };
+    let before = &file.text[..span.start.min(file.text.len())];
+    let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+    format!("{}:{line}: {}", file.shown(), error.message)
+}
+
+/// What the context's `.dockerignore` leaves out; nothing where it cannot be read, which is shown.
+fn read_ignore(args: &BuildArgs, file: &File) -> Result<Option<Ignore>> {
+    let Some(path) = ignore::file(file.path.as_deref(), &args.context) else {
+        return Ok(Some(Ignore::default()));
+    };
+    let bytes = super::read(&path)?;
+    match Ignore::read(&String::from_utf8_lossy(&bytes)) {
+        Ok(ignore) => Ok(Some(ignore)),
+        Err(Refusals(refusals)) => {
+            let shown = path.to_string_lossy();
+            dockerfile_errors::show(shown.as_ref().into(), &bytes, &refusals, &[], args.format);
+            Ok(None)
+        }
+    }
+}
+
+/// Who brings in bases: nobody where this program was built without.
+fn fetcher(plain_http: bool) -> Result<Option<Box<dyn Fetch>>> {
+    if cfg!(feature = "registry") {
+        return Ok(Some(registries::fetcher(plain_http).map_err(Failure::wrong_use)?));
+    }
+    Ok(None)
+}
+
+/// Does the work in a thread; a signal that ends a program is told to it instead, so that it leaves nothing behind.
+fn attended<T: Send>(stopped: &AtomicBool, work: impl FnOnce() -> T + Send) -> Result<T> {
+    let failed = |errno| Error::machine("wait for a build", errno);
+    let signals = Signals::take()?;
+    let (done, working) = pipe_with(PipeFlags::CLOEXEC).map_err(failed)?;
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(move || {
+            let result = work();
+            drop(working);
+            result
+        });
+        loop {
+            let mut polled = [PollFd::new(&signals, PollFlags::IN), PollFd::new(&done, PollFlags::IN)];
+            match poll(&mut polled, None) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(errno) => return Err(failed(errno).into()),
+            }
+            if !polled[1].revents().is_empty() {
+                return Ok(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+            }
+            while let Some(signal) = signals.next() {
+                if signal.ends_by_default() {
+                    stopped.store(true, Ordering::Relaxed);
+                }
+            }
+        }
+    })
+}

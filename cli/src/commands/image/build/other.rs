@@ -1,0 +1,195 @@
+//! Builders that are installed: the same Dockerfile is handed to them, and what they built is brought in.
+//!
+//! Their bases and their cache are their own.
+
+use std::io::Write as _;
+use std::os::fd::AsFd as _;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::atomic::AtomicBool;
+
+use jobc_runtime::error::{Error, Kind};
+use jobc_runtime::image::{Descriptor, Platform, Store, progress, source};
+
+use super::File;
+use super::given::Given;
+use crate::args::image::BuildArgs;
+use crate::commands::jobs::{Failure, Result};
+use crate::input::reason;
+
+/// A builder that is a program of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Other {
+    Buildah,
+    Docker,
+}
+
+impl Other {
+    /// The one to be taken where nobody says which: buildah, which needs no daemon, else docker where its daemon answers.
+    pub(super) fn installed() -> Option<Self> {
+        let works = |command: &mut Command| {
+            let command = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+            command.status().is_ok_and(|status| status.success())
+        };
+        if works(Command::new("buildah").arg("--version")) {
+            return Some(Self::Buildah);
+        }
+        works(Command::new("docker").args(["version", "--format", "{{.Server.Version}}"]))
+            .then_some(Self::Docker)
+    }
+
+    /// The program.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Buildah => "buildah",
+            Self::Docker => "docker",
+        }
+    }
+
+    /// Builds, and brings the image in under the names that are asked for; nothing where the builder failed, which has
+    /// said why.
+    pub(super) fn build(
+        self,
+        args: &BuildArgs,
+        file: &File,
+        given: &Given,
+        store: &Store,
+    ) -> Result<Option<Descriptor>> {
+        let folder = Temporary::new()?;
+        let id = folder.0.join("id");
+        let status = self.run(self.command(args, file, given, &id), file)?;
+        if !status.success() {
+            return Ok(None);
+        }
+        let id = std::fs::read_to_string(&id).map_err(|error| {
+            let why = reason(&error);
+            Error::new(Kind::Machine, format!("{} did not say what it built: {why}", self.name()))
+        })?;
+        let (export, from) = self.export(id.trim(), &folder.0);
+        let status = self.run(export, &File { path: Some(PathBuf::new()), text: Vec::new() })?;
+        if !status.success() {
+            return Ok(None);
+        }
+        let images = source::import(store, &from, &progress::untold, &AtomicBool::new(false))?;
+        let [image] = images.as_slice() else {
+            let error = format!("{} handed over {} images where one was built", self.name(), images.len());
+            return Err(Error::new(Kind::Machine, error).into());
+        };
+        for tag in &given.tags {
+            store.tag(tag, &image.descriptor)?;
+        }
+        Ok(Some(image.descriptor.clone()))
+    }
+
+    /// The command that builds.
+    fn command(self, args: &BuildArgs, file: &File, given: &Given, id: &Path) -> Command {
+        let mut command = Command::new(self.name());
+        command.arg("build").arg("--iidfile").arg(id);
+        let written = file.path.as_deref().unwrap_or(Path::new("-"));
+        command.arg("--file").arg(written);
+        for (flag, values) in
+            [("--build-arg", &args.build_arg), ("--secret", &args.secret), ("--label", &args.label)]
+        {
+            for value in values {
+                command.arg(flag).arg(value);
+            }
+        }
+        for tag in &given.tags {
+            command.arg("--tag").arg(tag.to_string());
+        }
+        if let Some(target) = &args.target {
+            command.arg("--target").arg(target);
+        }
+        if given.platform != Platform::here() {
+            command.arg("--platform").arg(given.platform.to_string());
+        }
+        for (flag, asked) in [("--no-cache", args.no_cache), ("--pull", args.pull), ("--quiet", args.quiet)] {
+            if asked {
+                command.arg(flag);
+            }
+        }
+        match self {
+            Self::Buildah => {
+                // Without it buildah keeps nothing of a build for the next.
+                if !args.no_cache {
+                    command.arg("--layers");
+                }
+                if args.plain_http {
+                    command.arg("--tls-verify=false");
+                }
+                if let Some(seconds) = args.timestamp {
+                    command.arg("--timestamp").arg(seconds.to_string());
+                }
+            }
+            Self::Docker => {
+                if let Some(seconds) = args.timestamp {
+                    command.arg("--build-arg").arg(format!("SOURCE_DATE_EPOCH={seconds}"));
+                }
+            }
+        }
+        command.arg(&args.context);
+        command
+    }
+
+    /// The command that hands an image over, and where it puts it.
+    fn export(self, id: &str, folder: &Path) -> (Command, PathBuf) {
+        let mut command = Command::new(self.name());
+        match self {
+            Self::Buildah => {
+                let layout = folder.join("layout");
+                command.args(["push", "--quiet", id]).arg(format!("oci:{}:built", layout.display()));
+                (command, layout)
+            }
+            Self::Docker => {
+                let archive = folder.join("image.tar");
+                command.arg("save").arg("--output").arg(&archive).arg(id);
+                (command, archive)
+            }
+        }
+    }
+
+    /// Runs a command; what it prints goes to standard error, for standard output is ours.
+    fn run(self, mut command: Command, file: &File) -> Result<ExitStatus> {
+        let failed = |error: std::io::Error| {
+            let name = self.name();
+            if error.kind() == std::io::ErrorKind::NotFound {
+                let package = if self == Self::Docker { "docker.io" } else { name };
+                return Failure::wrong_use(
+                    Error::new(Kind::Unsupported, format!("`{name}` is not installed")).help(format!(
+                        "install it (Debian: `apt install {package}`), or take `--builder embedded`"
+                    )),
+                );
+            }
+            Error::new(Kind::Machine, format!("cannot run `{name}`: {}", reason(&error))).into()
+        };
+        let output = std::io::stderr().as_fd().try_clone_to_owned().map_err(failed)?;
+        let input = if file.path.is_none() { Stdio::piped() } else { Stdio::null() };
+        let mut child = command.stdin(input).stdout(output).spawn().map_err(failed)?;
+        if let Some(mut input) = child.stdin.take() {
+            // A builder that ends before it has read all says itself why.
+            let _ = input.write_all(&file.text);
+        }
+        child.wait().map_err(failed)
+    }
+}
+
+/// A folder that is there for as long as this value.
+struct Temporary(PathBuf);
+
+impl Temporary {
+    fn new() -> Result<Self> {
+        let path = std::env::temp_dir().join(format!("jobc-build-{}", std::process::id()));
+        std::fs::DirBuilder::new().mode(0o700).create(&path).map_err(|error| {
+            Error::new(Kind::Machine, format!("cannot make `{}`: {}", path.display(), reason(&error)))
+        })?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        // It is below the folder for temporary files: what is left of it goes with that.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}

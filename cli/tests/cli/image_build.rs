@@ -1,0 +1,181 @@
+//! `jobc image build`: what is wrong is shown, and another builder gets the same file.
+
+use std::os::unix::fs::PermissionsExt as _;
+
+use camino::Utf8Path;
+use snapbox::assert_data_eq;
+use snapbox::str;
+
+use crate::folder::{Folder, Run, binary};
+
+/// Runs the binary with a store of its own, and only the programs of these folders.
+fn image(folder: &Folder, arguments: &[&str], programs: &str) -> Run {
+    let mut command = folder.command(binary());
+    command
+        .arg("image")
+        .args(arguments)
+        .env("JOBC_IMAGE_ROOT", folder.path().join("store"))
+        .env("PATH", programs);
+    Run::of(&mut command)
+}
+
+#[test]
+fn every_mistake_of_a_dockerfile_is_shown_at_its_place() {
+    let folder = Folder::new();
+    folder.write("Dockerfile", "FROM scratch AS one\nRUNN x\nCOPY --from=two a /\nENV A=1 B\n");
+    let run = image(&folder, &["build", "."], "/nowhere").exits(1);
+    assert_data_eq!(
+        run.err,
+        str![[r#"
+error[J0601]: `RUNN` is no instruction
+ --> ./Dockerfile:2:1
+  |
+2 | RUNN x
+  | ^^^^
+  |
+  = note: did you mean `RUN`? A line goes on in the next where it ends with `/`
+
+error[J0601]: `B` is no `NAME=VALUE`
+ --> ./Dockerfile:4:9
+  |
+4 | ENV A=1 B
+  |         ^
+  |
+  = note: a value with blanks needs quotes: `NAME="a b"`
+
+for more about an error, run `jobc explain J0601`
+2 errors
+
+"#]]
+    );
+    assert_eq!(run.out, "");
+    assert!(
+        image(&folder, &["build", "--format", "json", "."], "/nowhere").exits(1).err.contains("\"J0601\"")
+    );
+    folder.write_bytes("Dockerfile", b"FROM scratch\nRUN \xffx\n");
+    let run = image(&folder, &["build", "."], "/nowhere").exits(1);
+    assert!(run.err.contains("this is not UTF-8") && run.err.contains("Dockerfile:2:5"), "{}", run.err);
+}
+
+#[test]
+fn what_cannot_be_meant_is_wrong_use() {
+    let folder = Folder::new();
+    let check = |arguments: &[&str], expected: &str| {
+        let run = image(&folder, arguments, "/nowhere").exits(2);
+        assert!(run.err.contains(expected), "{arguments:?}: {}", run.err);
+    };
+    check(&["build", "."], "cannot read `./Dockerfile`");
+    check(&["build", "https://example.com/x.git"], "a context of another machine is not supported");
+    folder.write("Dockerfile", "FROM scratch\n");
+    check(&["build", "-t", "Name", "."], "names of images are in lower case");
+    check(&["build", "--secret", "src=x", "."], "the secret `src=x` has no name");
+    check(&["build", "--platform", "linux", "."], "platform");
+    check(&["build", "--builder", "buildah", "."], "`buildah` is not installed");
+    check(&["build", "--builder", "docker", "."], "`docker` is not installed");
+}
+
+/// A program that says how it was called, and then does what it is told.
+fn program(folder: &Folder, name: &str, then: &str) {
+    folder.write(&format!("bin/{name}"), &format!("#!/bin/sh\necho \"{name} $*\" >>\"$LOG\"\n{then}\n"));
+    let path = folder.path().join("bin").join(name);
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+#[test]
+fn another_builder_gets_the_same_file_and_arguments() {
+    let folder = Folder::new();
+    let log = folder.path().join("log");
+    program(&folder, "buildah", "[ \"$1\" != --version ] && { cat >\"$LOG.in\"; exit 3; }; exit 0");
+    folder.write("Dockerfile", "FROM scratch\nRUN --security=insecure x\n");
+    let programs = format!("{}:/usr/bin:/bin", folder.path().join("bin"));
+    let run = |arguments: &[&str]| {
+        std::fs::write(&log, "").unwrap();
+        let mut command = folder.command(binary());
+        command.arg("image").args(arguments).env("JOBC_IMAGE_ROOT", folder.path().join("store"));
+        command
+            .env("PATH", &programs)
+            .env("LOG", &log)
+            .env("TMPDIR", folder.path())
+            .env_remove("SOURCE_DATE_EPOCH");
+        let run = Run::of(&mut command).exits(1);
+        let log = std::fs::read_to_string(&log).unwrap();
+        let own = without_folder(&log, folder.path());
+        (run, own)
+    };
+    // By itself only where that one can do what this program cannot.
+    let (by_itself, log_of) =
+        run(&["build", "--target", "x", "--build-arg", "A=b c", "-t", "n:1", "--timestamp", "5", "."]);
+    assert!(by_itself.err.contains("there is no stage `x` to build") && log_of.is_empty(), "{log_of}");
+    let (by_itself, log_of) = run(&["build", "--build-arg", "A=b c", "-t", "n:1", "--timestamp", "5", "."]);
+    assert!(
+        by_itself.err.contains("`--security=insecure` is not supported, so buildah builds"),
+        "{}",
+        by_itself.err
+    );
+    assert_eq!(
+        log_of,
+        "buildah --version\nbuildah build --iidfile ID --file ./Dockerfile --build-arg A=b c --tag docker.io/library/n:1 \
+         --layers --timestamp 5 .\n"
+    );
+    let (embedded, log_of) = run(&["build", "--builder", "embedded", "."]);
+    assert!(embedded.err.contains("J0601") && log_of.is_empty());
+    let (_, log_of) =
+        run(&["build", "--builder", "buildah", "--no-cache", "-f", "-", "--secret", "id=A,env=LOG", "."]);
+    assert_eq!(log_of, "buildah build --iidfile ID --file - --secret id=A,env=LOG --no-cache .\n");
+    // Nothing of it is left.
+    let left = std::fs::read_dir(folder.path()).unwrap().filter_map(Result::ok);
+    assert!(
+        left.map(|entry| entry.file_name()).all(|name| !name.to_string_lossy().starts_with("jobc-build-"))
+    );
+}
+
+/// The log with the name of the file for the image's id left out.
+fn without_folder(log: &str, folder: &Utf8Path) -> String {
+    let begin = format!("--iidfile {}/jobc-build-", folder);
+    match log.split_once(&begin) {
+        Some((before, after)) => {
+            let after = after.split_once("/id").map_or("", |(_, after)| after);
+            format!("{before}--iidfile ID{after}")
+        }
+        None => log.to_owned(),
+    }
+}
+
+/// The real one, where it is installed: what it built lies in the store.
+#[test]
+fn what_buildah_builds_is_brought_in() {
+    let folder = Folder::new();
+    folder.write("Dockerfile", "FROM scratch\nARG V=1\nCOPY hello /\nENV A=$V\n");
+    folder.write("hello", "hi\n");
+    let programs = std::env::var("PATH").unwrap_or_default();
+    if std::process::Command::new("buildah").arg("--version").output().is_err() {
+        assert_ne!(std::env::var("JOBC_ORACLES").as_deref(), Ok("required"), "buildah is not installed");
+        eprintln!("skipped: buildah is not installed");
+        return;
+    }
+    let root = folder.path().join("containers");
+    let mut command = folder.command(binary());
+    command.args([
+        "image",
+        "build",
+        "--builder",
+        "buildah",
+        "-t",
+        "local/t:1",
+        "--build-arg",
+        "V=2",
+        "--format",
+        "json",
+        ".",
+    ]);
+    command.env("JOBC_IMAGE_ROOT", folder.path().join("store")).env("PATH", &programs);
+    // A store of its own, and no overlay, which may not be mounted in a folder for tests.
+    command
+        .env("STORAGE_DRIVER", "vfs")
+        .env("CONTAINERS_STORAGE_CONF", "/dev/null")
+        .env("XDG_DATA_HOME", &root);
+    let run = Run::of(&mut command).exits(0);
+    assert!(run.out.contains("\"names\":[\"docker.io/local/t:1\"]"), "{}{}", run.out, run.err);
+    let inspected = image(&folder, &["inspect", "local/t:1"], &programs).exits(0);
+    assert!(inspected.out.contains("\"A=2\""), "{}", inspected.out);
+}

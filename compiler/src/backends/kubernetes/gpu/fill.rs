@@ -1,0 +1,165 @@
+//! The holes of the table of providers: a request's amounts in a provider's units, rounded up.
+
+use jobc_schema::plan::{GpuPlan, RolePlan};
+use jobc_schema::target::{KubernetesTarget, MemoryUnit};
+
+use crate::stdlib::providers::{Ask, Part, Provider, Unit};
+
+/// What holes are filled with.
+pub(super) struct Filler<'a> {
+    provider: &'a Provider,
+    gpu: &'a GpuPlan,
+    settings: &'a KubernetesTarget,
+    memory_unit: Option<MemoryUnit>,
+}
+
+/// An amount that a provider's unit made larger.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Rounded {
+    /// The part of the share.
+    pub part: Part,
+    /// The unit: `GiB`, `steps of 5 %`.
+    pub unit: String,
+    /// What it became: `9 GiB`.
+    pub to: String,
+}
+
+/// A key and an amount as a pod says them.
+pub(super) struct Filled {
+    pub(super) key: String,
+    pub(super) amount: String,
+    pub(super) rounded: Option<Rounded>,
+}
+
+impl<'a> Filler<'a> {
+    pub(super) fn new(
+        provider: &'a Provider,
+        role: &'a RolePlan,
+        settings: &'a KubernetesTarget,
+    ) -> Option<Self> {
+        let gpu = role.resources.gpu.as_ref()?;
+        let memory_unit = settings.gpu.as_ref().and_then(|gpu| gpu.memory_unit);
+        Some(Self { provider, gpu, settings, memory_unit })
+    }
+
+    /// What an ask becomes; nothing where a hole has no value, as a share need not have both parts.
+    ///
+    /// `j` is the number of the GPU, for what is said once for each.
+    pub(super) fn fill(&self, ask: &Ask, j: u32) -> Option<Filled> {
+        let mut rounded = None;
+        let key = self.text(&ask.key, ask, j, &mut rounded)?;
+        let amount = self.text(&ask.amount, ask, j, &mut rounded)?;
+        Some(Filled { key, amount, rounded })
+    }
+
+    /// A text of the table whose holes have nothing to do with amounts, such as a label.
+    pub(super) fn plain(&self, text: &str) -> Option<String> {
+        let none = Ask {
+            key: String::new(),
+            amount: String::new(),
+            place: crate::stdlib::providers::Place::Labels,
+            unit: None,
+            step: None,
+            each: false,
+            above_one: false,
+        };
+        self.text(text, &none, 0, &mut None)
+    }
+
+    fn text(&self, template: &str, ask: &Ask, j: u32, rounded: &mut Option<Rounded>) -> Option<String> {
+        let mut out = String::new();
+        let mut rest = template;
+        while let Some((before, after)) = rest.split_once('{') {
+            let (hole, after) = after.split_once('}')?;
+            out.push_str(before);
+            out.push_str(&self.hole(hole, ask, j, rounded)?);
+            rest = after;
+        }
+        out.push_str(rest);
+        Some(out)
+    }
+
+    fn hole(&self, name: &str, ask: &Ask, j: u32, rounded: &mut Option<Rounded>) -> Option<String> {
+        let gpu = self.gpu;
+        let share = gpu.share.as_ref();
+        let settings = self.settings.gpu.as_ref();
+        Some(match name {
+            "count" => gpu.count.to_string(),
+            "percent" => (u64::from(gpu.count) * 100).to_string(),
+            "j" => j.to_string(),
+            "memory" => {
+                let (amount, inexact) = self.memory(share?.memory_bytes?, ask.unit?)?;
+                if let Some(unit) = inexact {
+                    *rounded = Some(Rounded { part: Part::Memory, to: format!("{amount} {unit}"), unit });
+                }
+                amount.to_string()
+            }
+            "cores" => {
+                let cores = share?.cores_percent?;
+                let step = ask.step.unwrap_or(1);
+                let up = cores.next_multiple_of(step);
+                if up != cores {
+                    let unit = format!("steps of {step} %");
+                    *rounded = Some(Rounded { part: Part::Cores, unit, to: format!("{up} %") });
+                }
+                up.to_string()
+            }
+            "fraction" => fraction(share?.cores_percent?),
+            // The device plugin's own spelling: `1g.10gb+me` is `nvidia.com/mig-1g.10gb.me`.
+            "profile" => share?.profile.as_deref()?.replace('+', "."),
+            "model" => self.model()?,
+            "resource" => settings?.resource.clone()?,
+            "library" => settings?.library.as_ref()?.trim_end_matches('/').to_owned(),
+            "server" => settings?.servers.get(usize::try_from(gpu.first + j).ok()?)?.clone(),
+            "queue" => self.settings.queue.as_ref()?.kai.clone()?,
+            "shared" => if settings.is_some_and(|gpu| gpu.renamed) { ".shared" } else { "" }.to_owned(),
+            _ => return None,
+        })
+    }
+
+    /// The first model that the provider has a name for, as the provider spells it.
+    fn model(&self) -> Option<String> {
+        let names = &self.provider.model_names;
+        self.gpu.models.iter().find_map(|wanted| {
+            let plain = |name: &str| name.replace([' ', '-', '_'], "").to_ascii_lowercase();
+            names.iter().find(|name| plain(name) == plain(wanted)).cloned()
+        })
+    }
+
+    /// Bytes in a unit, rounded up, and the unit where that made them more.
+    fn memory(&self, bytes: u64, unit: Unit) -> Option<(u64, Option<String>)> {
+        let unit = match (unit, self.memory_unit) {
+            (Unit::Setting, None) => return None,
+            (Unit::Setting | Unit::GiB, Some(MemoryUnit::MiB)) => Unit::MiB,
+            (Unit::Setting, Some(MemoryUnit::GiB)) => Unit::GiB,
+            (unit, _) => unit,
+        };
+        let (size, name) = match unit {
+            Unit::B => (1, "bytes"),
+            Unit::MiB => (1 << 20, "MiB"),
+            Unit::Blocks => (1 << 28, "blocks of 256 MiB"),
+            Unit::GB => (1_000_000_000, "GB"),
+            Unit::GiB | Unit::Setting => (1 << 30, "GiB"),
+        };
+        let inexact = (!bytes.is_multiple_of(size)).then(|| name.to_owned());
+        Some((bytes.div_ceil(size).max(1), inexact))
+    }
+}
+
+/// Percent as a fraction without zeros at the end: `0.3`, `1.0`.
+fn fraction(percent: u32) -> String {
+    let text = format!("{}.{:02}", percent / 100, percent % 100);
+    text.strip_suffix('0').map_or(text.clone(), str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fraction;
+
+    #[test]
+    fn percent_becomes_a_fraction() {
+        for (percent, text) in [(100, "1.0"), (30, "0.3"), (5, "0.05"), (99, "0.99"), (1, "0.01")] {
+            assert_eq!(fraction(percent), text);
+        }
+    }
+}

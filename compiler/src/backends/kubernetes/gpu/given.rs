@@ -1,0 +1,127 @@
+//! What a role's pods say to get their GPUs: the table's row of the provider, with its holes filled.
+
+use std::collections::BTreeMap;
+
+use jobc_schema::plan::{GpuPlan, JobPlan, RolePlan};
+use k8s_openapi::api::core::v1::Toleration;
+
+use crate::stdlib::providers::{Ask, Companions, Place, Provider};
+
+use super::super::cluster::settings;
+use super::fill::{Filler, Rounded};
+use super::provider::provider;
+
+/// What a role's pods say to get their GPUs.
+#[derive(Debug, Default)]
+pub(crate) struct Given {
+    /// Extended resources in limits; `true`: in requests as well.
+    pub(crate) resources: Vec<(String, String, bool)>,
+    /// The pod's labels.
+    pub(crate) labels: Vec<(String, String)>,
+    /// The pod's annotations.
+    pub(crate) annotations: Vec<(String, String)>,
+    /// The container's variables.
+    pub(crate) env: Vec<(String, String)>,
+    /// The container's variables that hold a field of the pod.
+    pub(crate) fields: Vec<(String, String)>,
+    /// The scheduler.
+    pub(crate) scheduler: Option<&'static str>,
+    /// Whether the pod shares the node's IPC namespace.
+    pub(crate) host_ipc: bool,
+    /// Whether /dev/shm is the server's, through which the GPU is shared.
+    pub(crate) shared_shm: bool,
+    /// Who the container runs as.
+    pub(crate) run_as_user: Option<i64>,
+    /// Linux capabilities.
+    pub(crate) linux_capabilities: &'static [String],
+    /// Taints that are tolerated.
+    pub(crate) tolerations: Vec<Toleration>,
+    /// Labels a node must have.
+    pub(crate) node_selector: BTreeMap<String, String>,
+    /// Whether it asks by a claim.
+    pub(crate) claim: bool,
+    /// What became more by the provider's units.
+    pub(crate) rounded: Vec<Rounded>,
+}
+
+/// What a role's pods say; nothing for a role without GPUs, or one that is refused.
+pub(crate) fn given(job: &JobPlan, role: &RolePlan) -> Option<Given> {
+    let gpu = super::wanted(role)?;
+    let provider = provider(job, gpu.vendor).ok()?;
+    let way = provider.way(gpu.share.as_ref())?;
+    let holes = Filler::new(provider, role, settings(job))?;
+    let renamed = settings(job).gpu.as_ref().and_then(|gpu| gpu.resource.clone());
+    let mut given =
+        Given { claim: provider.claim.is_some(), shared_shm: way.shared_claim, ..Given::default() };
+    for ask in way.asks.iter().filter(|ask| !ask.above_one || gpu.count > 1) {
+        for j in 0..if ask.each { gpu.count } else { 1 } {
+            given.add(&holes, ask, j, renamed.as_ref());
+        }
+    }
+    if let Some(pod) = &provider.pod {
+        given.accompany(&holes, pod);
+    }
+    if let Some(key) = provider.models.as_deref().filter(|key| key.contains('/'))
+        && !gpu.models.is_empty()
+    {
+        let names: Vec<String> = gpu.models.iter().map(|name| super::products::short(name)).collect();
+        given.annotations.push((key.to_owned(), names.join(",")));
+    }
+    Some(given)
+}
+
+/// Whether the model is part of the resource's name and nobody says which.
+pub(super) fn model_is_open(job: &JobPlan, provider: &Provider, gpu: &GpuPlan) -> bool {
+    let renamed = settings(job).gpu.as_ref().is_some_and(|gpu| gpu.resource.is_some());
+    let plain = |name: &str| name.replace([' ', '-', '_'], "").to_ascii_lowercase();
+    let known = |wanted: &String| provider.model_names.iter().any(|name| plain(name) == plain(wanted));
+    !renamed && !gpu.models.iter().any(known)
+}
+
+impl Given {
+    fn add(&mut self, holes: &Filler<'_>, ask: &Ask, j: u32, renamed: Option<&String>) {
+        // The first resource bears the name that the cluster gave it; the model's hole needs no value then.
+        let is_resource = matches!(ask.place, Place::Limits | Place::Both);
+        let named = renamed.filter(|_| is_resource && self.resources.is_empty());
+        let filled = match named {
+            Some(name) => holes.fill(&Ask { key: name.clone(), ..ask.clone() }, j),
+            None => holes.fill(ask, j),
+        };
+        let Some(filled) = filled else { return };
+        if let Some(rounded) = filled.rounded.filter(|rounded| !self.rounded.contains(rounded)) {
+            self.rounded.push(rounded);
+        }
+        let (key, amount) = (filled.key, filled.amount);
+        match ask.place {
+            Place::Limits => self.resources.push((key, amount, false)),
+            Place::Both => self.resources.push((key, amount, true)),
+            Place::Labels => self.labels.push((key, amount)),
+            Place::Annotations => self.annotations.push((key, amount)),
+            Place::Env => self.env.push((key, amount)),
+            Place::Field => self.fields.push((key, amount)),
+        }
+    }
+
+    fn accompany(&mut self, holes: &Filler<'_>, pod: &'static Companions) {
+        self.scheduler = pod.scheduler.as_deref();
+        self.host_ipc = pod.host_ipc;
+        self.shared_shm |= pod.shared_shm;
+        self.run_as_user = pod.run_as_user;
+        self.linux_capabilities = &pod.linux_capabilities;
+        let fill = |(key, text): (&String, &String)| Some((key.clone(), holes.plain(text)?));
+        self.labels.extend(pod.labels.iter().filter_map(fill));
+        self.annotations.extend(pod.annotations.iter().filter_map(fill));
+        self.node_selector.extend(pod.node_selector.clone());
+        self.tolerations = pod
+            .tolerations
+            .iter()
+            .map(|taint| Toleration {
+                key: taint.get("key").cloned(),
+                operator: taint.get("operator").cloned(),
+                effect: taint.get("effect").cloned(),
+                value: taint.get("value").cloned(),
+                ..Toleration::default()
+            })
+            .collect();
+    }
+}

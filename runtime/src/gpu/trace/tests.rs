@@ -1,0 +1,64 @@
+//! A program that opens, asks and maps made-up nodes, traced for real.
+
+use super::*;
+
+#[test]
+fn a_program_is_seen_talking_to_a_node() {
+    if Command::new("strace").arg("-V").output().is_err() {
+        eprintln!("skipped: there is no `strace`");
+        return;
+    }
+    // Files of the device's names cannot be made here, so the program uses a node that the kernel has: what counts is
+    // told apart below.
+    let script = "exec 3</dev/null; while :; do (: </dev/null); sleep 0.01; done";
+    let mut program = Command::new("/bin/sh").args(["-c", script]).spawn().unwrap();
+    let processes = family(program.id());
+    let calls = trace(&processes, Duration::from_millis(700), || false);
+    let ran_on = program.try_wait().unwrap().is_none();
+    program.kill().unwrap();
+    program.wait().unwrap();
+    match calls {
+        Ok(calls) => {
+            assert!(ran_on, "tracing leaves the program alone");
+            assert!(calls.nodes.is_empty(), "{calls:?}");
+            assert!((0.6..5.0).contains(&calls.seconds), "{calls:?}");
+        }
+        Err(error) => assert!(error.help.is_some(), "{error}"),
+    }
+}
+
+#[test]
+fn the_family_of_a_process_is_all_that_it_started() {
+    let mut program =
+        Command::new("/bin/sh").args(["-c", "(sleep 5; :) & (sleep 5; :) & wait"]).spawn().unwrap();
+    let mut all = vec![];
+    for _ in 0..200 {
+        all = family(program.id());
+        if all.len() >= 5 {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    for &process in &all {
+        if let Some(pid) = i32::try_from(process).ok().and_then(Pid::from_raw) {
+            let _ = kill_process(pid, Signal::KILL);
+        }
+    }
+    program.wait().unwrap();
+    assert_eq!(all.len(), 5, "a shell, two of its own, and what those sleep with: {all:?}");
+}
+
+#[test]
+fn who_may_not_attach_hears_what_would_let_him() {
+    let mut heard = Heard::default();
+    let (send, lines) = channel();
+    send.send("strace: attach: ptrace(PTRACE_SEIZE, 12): Operation not permitted".to_owned()).unwrap();
+    drop(send);
+    while heard.listen(&lines, PATIENCE) {}
+    let error = heard.outcome(None).unwrap_err();
+    assert!(
+        error.message.contains("not permitted") && error.help.unwrap().contains("trace"),
+        "{}",
+        error.message
+    );
+}

@@ -1,0 +1,40 @@
+//! The images of a job in the store: they stay while the job is there, and their layers are unpacked for its tasks.
+
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+
+use crate::allocate::image::Image;
+use crate::error::Result;
+use crate::image::progress::untold;
+use crate::image::store::Hold;
+use crate::image::{Platform, Store, unpack};
+use crate::job::submission::Submission;
+
+/// Says that the images of a job are in use, until what is returned is dropped.
+///
+/// # Errors
+///
+/// There is no such store any more.
+pub fn hold(submission: &Submission) -> Result<Option<Hold>> {
+    let Some(images) = &submission.images else { return Ok(None) };
+    let digests: Vec<_> = images.roles.values().map(|image| image.digest.clone()).collect();
+    Store::open(&images.store)?.hold(&digests).map(Some)
+}
+
+/// The layers of a role's image as folders, the lowest first, and what the image says of the process; nothing for a role
+/// whose image is in no store.
+pub(super) fn root(
+    submission: &Submission,
+    role: &str,
+    stopped: &AtomicBool,
+) -> Result<Option<(Vec<PathBuf>, Image)>> {
+    let Some((images, image)) = submission.images.as_ref().and_then(|all| Some((all, all.roles.get(role)?)))
+    else {
+        return Ok(None);
+    };
+    let store = Store::open(&images.store)?;
+    let image = store.image(image, &Platform::here())?;
+    // Whoever submitted the job has unpacked them already, and showed how far it was.
+    let layers = unpack::layers(&store, &image, &untold, stopped)?;
+    Ok(Some((layers, Image::of(&image.config.config))))
+}

@@ -1,0 +1,257 @@
+#!/usr/bin/env python3
+"""Judges what jobc finds of GPUs, on made-up machines: the lists, a driver that hangs or dies, jobs that the machine cannot
+serve, what tasks use, and how they talk to the driver. No GPU is needed.
+
+With `--user range` or `--user single` everything is done as a normal user.
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent / "jobs"), str(HERE.parent / "runtime")]
+
+from alone import jobs_of, problems  # noqa: E402
+from judge import REPOSITORY, Judge  # noqa: E402
+
+ANSWERS = "usr/lib/x86_64-linux-gnu/nvml.answers"
+
+# How many cards of which vendor, how many MIG instances.
+MACHINES = {"v100": ({"nvidia": 8}, 0), "a100": ({"nvidia": 4}, 11), "h100": ({"nvidia": 8}, 0), "h200": ({"nvidia": 1}, 0),
+            "amd": ({"amd": 4}, 0), "intel": ({"intel": 2}, 0), "mixed": ({"nvidia": 1, "amd": 1, "intel": 1}, 0), "none": ({}, 0)}
+
+TALKS = """\
+import fcntl, os, time
+node = os.open("/dev/nvidia0", os.O_RDWR)
+while True:
+    try:
+        fcntl.ioctl(node, 0xc020462a, 0)
+    except OSError:
+        pass
+    os.close(os.open("/dev/nvidiactl", os.O_RDWR))
+    time.sleep(0.01)
+"""
+
+
+class Machine:
+    """A made-up machine, and the command line on it."""
+
+    def __init__(self, jobs, judge, name):
+        self.jobs, self.root = jobs, jobs.folder / f"{name}-{time.monotonic_ns()}"
+        subprocess.run([fake_gpus(judge), name, str(self.root), "--nodes", "null"], check=True)
+
+    def answer(self, *lines):
+        """NVML's answers from now on: the last of two counts."""
+        with (self.root / ANSWERS).open("a") as file:
+            file.writelines(f"{line}\n" for line in lines)
+
+    def call(self, *words, **more):
+        return self.jobs.call(*words, **({"JOBC_DRIVER_ROOT": str(self.root)} | more))
+
+    def listed(self, **more):
+        answer = self.call("gpu", "ls", "--format", "json", **more)
+        assert answer.returncode == 0, answer.stderr
+        return json.loads(answer.stdout)
+
+    def job(self, name, **role):
+        path = self.jobs.folder / f"{name}.json"
+        path.write_text(json.dumps({"version": 1, "name": name, "image": "host", "roles": {"main": {"shell": "sh", **role}}}))
+        return str(path)
+
+    def start(self, path):
+        words = ["--allow-unenforced"] if self.jobs.account else []
+        answer = self.call("run", "--detach", *words, path)
+        assert answer.returncode == 0, answer.stderr
+        name = answer.stdout.strip()
+        self.jobs.running(name)
+        return name
+
+
+def fake_gpus(judge):
+    for folder in ("release", "debug"):
+        program = REPOSITORY / "target" / folder / "fake-gpus"
+        if program.exists():
+            return str(program)
+    return judge.skip("`fake-gpus` is not built: cargo build -p jobc-fake-gpus")
+
+
+def main():
+    judge = Judge("discovery", __doc__)
+    with jobs_of(judge) as jobs:
+        cases = (lists, silence, examined, refused, required, unasked, used, traced, untraced)
+        for case in cases:
+            if judge.wants(case.__name__):
+                judge.judge(case.__name__, problems(lambda jobs, case=case: case(jobs, judge), jobs))
+    judge.end()
+
+
+def lists(jobs, judge):
+    """Every machine's cards, for programs and for people; none is a normal machine."""
+    for name, (vendors, instances) in MACHINES.items():
+        machine = Machine(jobs, judge, name)
+        found = machine.listed()
+        counts = {}
+        for gpu in found["gpus"]:
+            counts[gpu["vendor"]] = counts.get(gpu["vendor"], 0) + 1
+        cut = sum(len(gpu["mig"]["devices"]) for gpu in found["gpus"] if gpu["mig"])
+        if (counts, cut) != (vendors, instances) or found["notes"]:
+            yield f"{name}: {counts}, {cut} instances, {found['notes']}"
+        if found["source"] != ("nvml" if "nvidia" in vendors else "none"):
+            yield f"{name}: told by {found['source']}"
+        for words in (["ls"], ["ls", "--wide"]):
+            answer = machine.call("gpu", *words)
+            rows = answer.stdout.splitlines()
+            head = "no GPUs here" if not vendors else "GPU "
+            if answer.returncode or answer.stderr or not rows[0].startswith(head):
+                yield f"{name}: {words}: exit {answer.returncode}: {answer.stdout}{answer.stderr}"
+
+
+def silence(jobs, judge):
+    """NVML that hangs, dies or refuses costs its knowledge, and a moment; who does not want it does not ask it."""
+    for answer, words in (("init=~", "no answer in 1 s"), ("count=~", "no answer in 1 s"), ("gpu.3.name=^", "signal: 6"), ("init=!9", "driver")):
+        machine = Machine(jobs, judge, "v100")
+        machine.answer(answer)
+        start = time.monotonic()
+        found = machine.listed(JOBC_NVML_TIMEOUT="1")
+        if time.monotonic() - start > 10:
+            yield f"{answer}: it took {time.monotonic() - start:.1f} s"
+        if (found["source"], len(found["gpus"])) != ("proc", 8) or words not in " ".join(found["notes"]):
+            yield f"{answer}: {found['source']}, {len(found['gpus'])} cards, {found['notes']}"
+        without = machine.listed(JOBC_NVML="")
+        if (without["source"], without["notes"]) != ("proc", []):
+            yield f"{answer}, not asked: {without['source']}, {without['notes']}"
+
+
+def examined(jobs, judge):
+    """`jobc doctor` says the same."""
+    report = json.loads(Machine(jobs, judge, "a100").call("doctor", "--format", "json", seconds=120).stdout)
+    found = {check["name"]: check for check in report["checks"]}["gpu.nvidia"]
+    if found["status"] != "ok" or not re.search("2 NVIDIA A100.* in 11 MIG instances with driver 535.104.05, CUDA 12.2", found["found"]):
+        yield f"{found}"
+
+
+def refused(jobs, judge):
+    """What the machine cannot serve is refused at the line that asks for it, with what there is."""
+    cases = [("v100", {"model": "A100"}, "J0327", "8 `Tesla V100"), ("v100", {"compute_capability": "8.0"}, "J0327", "compute capability 7.0"),
+             ("h100", {"share": {"profile": "1g.10gb"}}, "J0327", "1g.10gb"), ("a100", {"count": 3}, "J0327", "3 GPUs of one machine"),
+             ("a100", {"memory": "96GiB"}, "J0327", "96GiB"), ("v100", {"cuda": "12.4"}, "J03", "470.223.02"),
+             ("none", {"count": 1}, "J0327", "this machine has none"), ("amd", {"count": 1}, "J0327", "NVIDIA GPUs")]
+    for name, gpu, code, words in cases:
+        machine = Machine(jobs, judge, name)
+        path = machine.job("refused", run="true", resources={"gpu": gpu})
+        answer = machine.call("run", path)
+        if answer.returncode != 125 or f"error[{code}" not in answer.stderr or words not in answer.stderr or "refused.json:" not in answer.stderr:
+            yield f"{name}, {gpu}: exit {answer.returncode}: {answer.stderr}"
+    machine = Machine(jobs, judge, "none")
+    words = ["--allow-unenforced"] if jobs.account else []
+    answer = machine.call("run", *words, "--no-gpu", machine.job("without", run="true", resources={"gpu": 1}))
+    if answer.returncode:
+        yield f"--no-gpu: exit {answer.returncode}: {answer.stderr}"
+
+
+def required(jobs, judge):
+    """A bundle whose image requires a newer driver is not started, unless it is told that it need not be so."""
+    machine = Machine(jobs, judge, "v100")
+    path = machine.job("required", run="true", resources={"gpu": 1})
+    out = jobs.folder / "required-out"
+    subprocess.run([str(jobs.program), "build", path, "--backend", "oci", "--output", str(out)], check=True, capture_output=True)
+    bundle = next(out.glob("*/oci/main-0"))
+    config = json.loads((bundle / "config.json").read_text())
+    own = list(config["process"]["env"])
+    words = ["--allow-unenforced"] if jobs.account else []
+    for variables, code in ((["NVIDIA_REQUIRE_CUDA=cuda>=12.4 brand=geforce,driver>=470"], 125), (["NVIDIA_REQUIRE_CUDA=cuda>=11.4"], 0),
+                            (["NVIDIA_REQUIRE_CUDA=cuda>=12.4", "NVIDIA_DISABLE_REQUIRE=true"], 0)):
+        config["process"]["env"] = own + variables
+        (bundle / "config.json").write_text(json.dumps(config))
+        answer = machine.call("run", str(bundle), "--root", "host", "--devices", "0", *words)
+        if answer.returncode != code or (code and "NVIDIA_REQUIRE_CUDA" not in answer.stderr):
+            yield f"{variables}: exit {answer.returncode}: {answer.stderr}"
+
+
+def unasked(jobs, judge):
+    """A job without GPUs asks nobody for them: NVML that hangs does not hold it up."""
+    machine = Machine(jobs, judge, "v100")
+    machine.answer("init=~")
+    words = ["--allow-unenforced"] if jobs.account else []
+    start = time.monotonic()
+    answer = machine.call("run", *words, machine.job("unasked", run="sleep 1.5"))
+    if answer.returncode or time.monotonic() - start > 8:
+        yield f"exit {answer.returncode} after {time.monotonic() - start:.1f} s: {answer.stderr}"
+
+
+def used(jobs, judge):
+    """What a task's processes have of a card is in its samples."""
+    machine = Machine(jobs, judge, "h200")
+    name = machine.start(machine.job("used", run="exec sleep 60", resources={"gpu": 1}))
+    pid = jobs.record(name)["tasks"][0]["process"]["pid"]
+    machine.answer(f"gpu.0.processes={pid}:{3 << 30}", "gpu.0.utilization=97 5")
+    row = {}
+    for _ in range(40):
+        row = json.loads(machine.call("stats", "--no-stream", "--format", "json", name).stdout.splitlines()[0])
+        if row.get("gpu"):
+            break
+        time.sleep(0.5)
+    if [(use["memory"], use["utilization"]) for use in row.get("gpu", [])] != [(3 << 30, 97)]:
+        yield f"{row}"
+    listed = machine.listed()
+    if [lease["job"] for lease in listed["leases"]] != [name] or [process["pid"] for process in listed["gpus"][0]["processes"]] != [pid]:
+        yield f"{listed['leases']}, {listed['gpus'][0]['processes']}"
+    if name not in machine.call("gpu", "ls").stdout:
+        yield "the list does not tell the job"
+
+
+def talking(jobs, judge):
+    """A job that talks to its card's driver."""
+    machine = Machine(jobs, judge, "v100")
+    name = machine.start(machine.job("talks", run=f"exec python3 - <<'END'\n{TALKS}END\n", resources={"gpu": 1}))
+    return machine, name
+
+
+def traced(jobs, judge):
+    """Calls are counted by node; the task goes on; Ctrl-C shows what was counted."""
+    if not shutil.which("strace"):
+        judge.note("`strace` is not installed: nothing was traced")
+        return
+    machine, name = talking(jobs, judge)
+    time.sleep(1)
+    answer = machine.call("trace", name, "--duration", "2s", "--format", "json", seconds=60)
+    if answer.returncode:
+        yield f"exit {answer.returncode}: {answer.stderr}"
+        return
+    told = json.loads(answer.stdout)
+    rows = {(row["node"], row["call"]): row for row in told["calls"]}
+    asked, opened = rows.get(("/dev/nvidia0", "ioctl")), rows.get(("/dev/nvidiactl", "open"))
+    if not asked or not opened or set(node for node, _ in rows) != {"/dev/nvidia0", "/dev/nvidiactl"}:
+        yield f"{told}"
+    elif asked["errors"] != asked["calls"] or opened["errors"] or not 0 < asked["longest"] <= asked["seconds"] or asked["calls"] < 10:
+        yield f"{told}"
+    if not 1.5 < told["seconds"] < 6 or told["task"] != "main-0":
+        yield f"{told['task']}: {told['seconds']} s"
+    table = machine.call("trace", name, "main-0", "--duration", "500ms").stdout
+    if not re.search(r"(?m)^/dev/nvidia0 +ioctl +\d+ +[\d.]+ +\d+ ", table):
+        yield table
+    if jobs.record(name)["tasks"][0]["state"] != "running":
+        yield "the task did not outlive its tracing"
+
+
+def untraced(jobs, judge):
+    """Who cannot trace hears why."""
+    machine, name = talking(jobs, judge)
+    answer = machine.call("trace", name, PATH="/nonexistent")
+    if answer.returncode != 3 or "install the package `strace`" not in answer.stderr:
+        yield f"without strace: exit {answer.returncode}: {answer.stderr}"
+    jobs.call("kill", name)
+    jobs.until(name, lambda record: record["state"] in ("stopped", "failed"))
+    answer = machine.call("trace", name)
+    if answer.returncode != 1 or "runs" not in answer.stderr and "running" not in answer.stderr:
+        yield f"of a job that has ended: exit {answer.returncode}: {answer.stderr}"
+
+
+if __name__ == "__main__":
+    main()

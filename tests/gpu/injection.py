@@ -1,0 +1,481 @@
+#!/usr/bin/env python3
+"""Judges how GPUs come into containers, on made-up machines: which nodes a container has and may open, what it finds of the
+driver, and what CDI files, their hooks and NVIDIA's hook do. No GPU is needed; the nodes are other devices of the machine.
+
+With `--user range` or `--user single` everything is done as a normal user.
+"""
+
+import json
+import os
+import re
+import shutil
+import stat
+import subprocess
+import sys
+import time
+import warnings
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent / "jobs"), str(HERE.parent / "runtime")]
+
+from alone import jobs_of, problems  # noqa: E402
+from judge import REPOSITORY, Judge  # noqa: E402
+
+# What stands for the first cards' nodes: devices that only an exact rule opens, none of those that every container has.
+STAND_INS = ("/dev/fuse", "/dev/net/tun", "/dev/loop-control", "/dev/kmsg")
+# podman's own, as `tests/runtime/podman.py` has them.
+CONFIGURATION = '[containers]\ndefault_ulimits = ["nofile=20000:20000", "nproc=4096:4096"]\n[engine]\nevents_logger = "file"\n'
+RELEASE = "535.104.05"
+LIBRARIES = "usr/lib64/nvidia"
+
+LOADS = r"""
+#include <dlfcn.h>
+#include <stdio.h>
+int main(void) {
+    void *library = dlopen("libcuda.so.1", RTLD_NOW);
+    int (*init)(unsigned) = library ? (int (*)(unsigned))dlsym(library, "cuInit") : 0;
+    if (!init) { puts("no libcuda.so.1"); return 1; }
+    printf("cuInit says %d\n", init(0));
+    return 0;
+}
+"""
+
+
+class Machine:
+    """A made-up machine of four A100, of which two are cut up, and a root file system for containers on it."""
+
+    def __init__(self, jobs, judge):
+        self.jobs, self.root = jobs, jobs.folder / "machine"
+        subprocess.run([fake_gpus(judge), "a100", str(self.root), "--no-nvml", "--nodes", "null"], check=True)
+        self.numbers = {}
+        for number, path in enumerate(STAND_INS):
+            device = os.stat(path).st_rdev
+            self.numbers[number] = (os.major(device), os.minor(device))
+            node = self.root / f"dev/nvidia{number}"
+            node.unlink()
+            os.mknod(node, stat.S_IFCHR | 0o666, device)
+            node.chmod(0o666)
+        self.put_a_real_library()
+        self.files = jobs.folder / "rootfs"
+        for name in ("bin", "proc", "sys", "dev", "tmp", "etc", "lib64", "usr/lib64"):
+            (self.files / name).mkdir(parents=True, exist_ok=True)
+        shutil.copy2(judge.tool("busybox"), self.files / "bin/busybox")
+        for applet in ("sh", "ls", "cat", "echo", "readlink", "dd", "mknod", "find", "id", "env", "true", "head"):
+            os.symlink("busybox", self.files / "bin" / applet)
+        self.put_a_loader()
+
+    def put_a_real_library(self):
+        """A libcuda that a program can load, where no loader looks by itself."""
+        for path in (self.root / "usr/lib/x86_64-linux-gnu").glob("libcuda.so*"):
+            path.unlink()
+        folder = self.root / LIBRARIES
+        folder.mkdir(parents=True)
+        source = "int cuInit(unsigned flags) { return 42 + (int)flags; }"
+        library = folder / f"libcuda.so.{RELEASE}"
+        subprocess.run(["cc", "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", "-xc", "-", "-o", str(library)],
+                       input=source, text=True, check=True)
+        os.symlink(library.name, folder / "libcuda.so.1")
+
+    def put_a_loader(self):
+        """A program of this machine's, with its libraries and their loader, in the root file system."""
+        program = self.files / "bin/loads"
+        subprocess.run(["cc", "-xc", "-", "-o", str(program)], input=LOADS, text=True, check=True)
+        listed = subprocess.run(["ldd", str(program)], capture_output=True, text=True, check=True).stdout
+        for path in re.findall(r"(/\S+)", listed):
+            place = self.files / path.lstrip("/")
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(path, place)
+
+    def bundle(self, name, gpu, script, **role):
+        """A bundle as `jobc build` makes it, and its folder."""
+        path = self.jobs.folder / f"{name}.json"
+        resources = {} if gpu is None else {"resources": {"gpu": gpu}}
+        job = {"version": 1, "name": name, "image": "busybox:1.36",
+               "roles": {"main": {"run": script, "shell": "sh", **resources, **role}}}
+        path.write_text(json.dumps(job))
+        out = self.jobs.folder / f"out-{name}"
+        subprocess.run([str(self.jobs.program), "build", str(path), "--backend", "oci", "--output", str(out)],
+                       check=True, capture_output=True)
+        return next(out.glob("*/oci/main-0"))
+
+    def run(self, bundle, *words, root=None, **environment):
+        """Runs a bundle on a copy of the root file system."""
+        if root is None:
+            root = self.jobs.folder / f"root-{time.monotonic_ns()}"
+            shutil.copytree(self.files, root, symlinks=True)
+            if self.jobs.account:
+                for path in [root, *root.rglob("*")]:
+                    os.chown(path, self.jobs.account.uid, self.jobs.account.gid, follow_symlinks=False)
+        if self.jobs.account:
+            words = (*words, "--allow-unenforced")
+        return self.jobs.call("run", str(bundle), "--root", str(root), *words,
+                              JOBC_DRIVER_ROOT=str(self.root), JOBC_NVML="", **environment)
+
+
+def fake_gpus(judge):
+    for folder in ("release", "debug"):
+        program = REPOSITORY / "target" / folder / "fake-gpus"
+        if program.exists():
+            return str(program)
+    return judge.skip("`fake-gpus` is not built: cargo build -p jobc-fake-gpus")
+
+
+def main():
+    judge = Judge("injection", __doc__)
+    with jobs_of(judge) as jobs:
+        if not all(os.path.exists(path) for path in STAND_INS):
+            judge.skip(f"{', '.join(STAND_INS)} stand for GPUs, and are not all there")
+        machine = Machine(jobs, judge)
+        cases = (nodes, instances, none, access, driver_files, loader, machine_root, cdi_file, stale_file, hooks, nvidia_hook,
+                 refused, described, podman, jobs_of_files, overhead)
+        for case in cases:
+            if judge.wants(case.__name__):
+                judge.judge(case.__name__, problems(lambda jobs, case=case: case(machine, judge), jobs))
+    judge.end()
+
+
+LIST = "find /dev -name 'nvidia*' ! -type d"
+SHARED = {"/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/nvidia-modeset"}
+
+
+def differs(answer, expected, what):
+    if answer.returncode != 0:
+        return [f"{what}: exit {answer.returncode}: {answer.stderr}"]
+    found = set(answer.stdout.split())
+    return [] if found == expected else [f"{what}: {sorted(found)} in place of {sorted(expected)}"]
+
+
+def nodes(machine, _):
+    """The nodes of the cards that were named, and of no others."""
+    two = machine.bundle("two", 2, LIST)
+    yield from differs(machine.run(two, "--devices", "1,0"), SHARED | {"/dev/nvidia0", "/dev/nvidia1"}, "two cards")
+    one = machine.bundle("one", 1, LIST)
+    yield from differs(machine.run(one, "--devices", "1"), SHARED | {"/dev/nvidia1"}, "one card")
+    yield from differs(machine.run(one, "--devices", "GPU-00000001"), SHARED | {"/dev/nvidia1"}, "one card by its name")
+
+
+def instances(machine, _):
+    """A MIG instance: its card's node and the two that open it."""
+    bundle = machine.bundle("instance", 1, LIST)
+    answer = machine.run(bundle, "--devices", "2:1")
+    expected = SHARED | {"/dev/nvidia2", "/dev/nvidia-caps/nvidia-cap300", "/dev/nvidia-caps/nvidia-cap301"}
+    yield from differs(answer, expected, "an instance")
+
+
+def none(machine, _):
+    """A task without GPUs sees none, also on the machine's own root."""
+    for name, gpu in (("zero", 0), ("nothing", None)):
+        bundle = machine.bundle(name, gpu, f"{LIST}; ls /usr/lib64 /etc")
+        answer = machine.run(bundle)
+        if answer.returncode or "nvidia" in answer.stdout or "ld.so" in answer.stdout:
+            yield f"{name}: exit {answer.returncode}: {answer.stdout}{answer.stderr}"
+        answer = machine.run(bundle, root="host")
+        if "/dev/nvidia" in answer.stdout:
+            yield f"{name} on the machine's root: {answer.stdout}"
+
+
+def access(machine, _):
+    """The container opens its own card's node, and no other's, though it makes one."""
+    other_major, other_minor = machine.numbers[1]
+    script = f"""
+        (exec 3<>/dev/nvidia0) && echo own
+        (exec 3<>/dev/nvidiactl) && echo control
+        mknod /tmp/other c {other_major} {other_minor} 2>/dev/null || true
+        [ -c /tmp/other ] && (exec 3<>/tmp/other) 2>/dev/null && echo other
+        true"""
+    answer = machine.run(machine.bundle("access", 1, script), "--devices", "0")
+    yield from differs(answer, {"own", "control"}, "access")
+    if not machine.jobs.account:
+        # What was not opened can be, by a container that has that card too.
+        answer = machine.run(machine.bundle("access-both", 2, script), "--devices", "0,1")
+        yield from differs(answer, {"own", "control", "other"}, "access to both")
+
+
+def driver_files(machine, _):
+    """What was asked for of the driver, read-only, and nothing else of it."""
+    script = f"""
+        nvidia-smi
+        readlink /{LIBRARIES}/libcuda.so.1
+        readlink /{LIBRARIES}/libcuda.so
+        readlink /usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1
+        ls /usr/lib/x86_64-linux-gnu
+        (echo x > /usr/bin/nvidia-smi) 2>/dev/null && echo written
+        (echo x > /{LIBRARIES}/libcuda.so.{RELEASE}) 2>/dev/null && echo written
+        env"""
+    answer = machine.run(machine.bundle("files", {"count": 1, "capabilities": ["utility", "compute"]}, script), "--devices", "0")
+    if answer.returncode:
+        yield f"exit {answer.returncode}: {answer.stderr}"
+    expected = ["the made-up /usr/bin/nvidia-smi", f"libcuda.so.{RELEASE}\n", "libcuda.so.1\n", f"libnvidia-ml.so.{RELEASE}\n",
+                "NVIDIA_VISIBLE_DEVICES=void", "libnvidia-ptxjitcompiler.so.1"]
+    yield from (f"there is no {line!r} in {answer.stdout}" for line in expected if line not in answer.stdout)
+    unwanted = ["libnvcuvid", "libGLX_nvidia", "libnvidia-encode", "written"]
+    yield from (f"there is {line!r} in {answer.stdout}" for line in unwanted if line in answer.stdout)
+
+
+def loader(machine, _):
+    """A program finds libcuda by its name alone, in a folder that only the cache knows; also as another user, on a root that
+    is read-only for it."""
+    bundle = machine.bundle("loader", 1, "loads && cat /etc/ld.so.conf.d/00-jobc-gpu.conf")
+    answer = machine.run(bundle, "--devices", "0")
+    if "cuInit says 42" not in answer.stdout or f"/{LIBRARIES}\n" not in answer.stdout:
+        yield f"exit {answer.returncode}: {answer.stdout}{answer.stderr}"
+    config = json.loads((bundle / "config.json").read_text())
+    config["root"]["readonly"] = True
+    (bundle / "config.json").write_text(json.dumps(config))
+    answer = machine.run(bundle, "--devices", "0")
+    if "cuInit says 42" not in answer.stdout:
+        yield f"read-only: exit {answer.returncode}: {answer.stdout}{answer.stderr}"
+    answer = machine.run(bundle, "--devices", "0", "--gpu-injection", "none")
+    if "no libcuda.so.1" not in answer.stdout:
+        yield f"without injection it is found all the same: {answer.stdout}{answer.stderr}"
+
+
+def machine_root(machine, _):
+    """On the machine's own root, with a driver that lies elsewhere: a user cannot add its files, and is told so."""
+    bundle = machine.bundle("onhost", 1, f"{LIST}; nvidia-smi || true")
+    answer = machine.run(bundle, "--devices", "0", "--verbose", root="host")
+    lines = set(answer.stdout.splitlines())
+    user = machine.jobs.account
+    if user and "cannot be added to the machine's own" not in answer.stderr:
+        yield f"nobody is told: {answer.stderr}"
+    if lines != SHARED | {"/dev/nvidia0"} | (set() if user else {"the made-up /usr/bin/nvidia-smi"}):
+        yield f"exit {answer.returncode}: {sorted(lines)} {answer.stderr}"
+
+
+def cdi_spec(machine, nodes, **common):
+    folder = machine.root / "etc/cdi"
+    folder.mkdir(parents=True, exist_ok=True)
+    nodes = [{"path": f"/dev/{name}", "hostPath": str(machine.root / "dev" / name)} for name in nodes]
+    spec = {"cdiVersion": "0.5.0", "kind": "nvidia.com/gpu",
+            "devices": [{"name": "1", "containerEdits": {"deviceNodes": nodes}}], "containerEdits": common}
+    path = folder / "nvidia.json"
+    path.write_text(json.dumps(spec))
+    return path
+
+
+def cdi_file(machine, _):
+    """A file of the machine comes first, with its mounts, variables and nodes."""
+    hello = machine.jobs.folder / "hello"
+    hello.write_text("from a file\n")
+    mount = {"hostPath": str(hello), "containerPath": "/opt/hello", "options": ["ro", "bind"]}
+    path = cdi_spec(machine, ["nvidia1", "nvidiactl"], mounts=[mount], env=["FROM=file"])
+    try:
+        bundle = machine.bundle("cdi", 1, f"{LIST}; cat /opt/hello; echo $FROM")
+        for words in ((), ("--gpu-injection", "cdi")):
+            answer = machine.run(bundle, "--devices", "1", *words)
+            if set(answer.stdout.splitlines()) != {"/dev/nvidia1", "/dev/nvidiactl", "from a file", "file"}:
+                yield f"{words}: exit {answer.returncode}: {answer.stdout}{answer.stderr}"
+        answer = machine.run(machine.bundle("generated", 1, LIST), "--devices", "1", "--gpu-injection", "generated")
+        yield from differs(answer, SHARED | {"/dev/nvidia1"}, "generated")
+    finally:
+        path.unlink()
+
+
+def stale_file(machine, _):
+    """A file of an earlier boot is not believed: it would give another card."""
+    path = cdi_spec(machine, ["nvidia3"])
+    try:
+        bundle = machine.bundle("stale", 1, LIST)
+        answer = machine.run(bundle, "--devices", "1", "--verbose")
+        yield from differs(answer, SHARED | {"/dev/nvidia1"}, "stale")
+        if "without its node `/dev/nvidia1`" not in answer.stderr:
+            yield f"nobody is told: {answer.stderr}"
+        answer = machine.run(bundle, "--devices", "1", "--gpu-injection", "cdi")
+        if answer.returncode != 125 or "without its node" not in answer.stderr:
+            yield f"exit {answer.returncode}: {answer.stderr}"
+    finally:
+        path.unlink()
+
+
+def hooks(machine, _):
+    """A file's createContainer hook runs in the container's namespaces and finds its root by the bundle's config.json."""
+    program = machine.jobs.folder / "hook.py"
+    program.write_text(f"""#!/usr/bin/env -S python3 -I
+import json, os, sys
+state = json.load(sys.stdin)
+config = json.load(open(os.path.join(state["bundle"], "config.json")))
+root = os.path.join(state["bundle"], config["root"]["path"])
+open(os.path.join(root, "tmp/seen"), "w").write(" ".join([sys.argv[1], state["status"], *sorted(os.listdir(os.path.join(root, "dev")))]))
+""")
+    program.chmod(0o755)
+    if machine.jobs.account:
+        os.chown(program, machine.jobs.account.uid, machine.jobs.account.gid)
+    hook = {"hookName": "createContainer", "path": str(program), "args": ["hook", "called"]}
+    path = cdi_spec(machine, ["nvidia1"], hooks=[hook])
+    try:
+        # On the machine's root the container's is an overlay, whose place is not known before.
+        bundle = machine.bundle("hooks", 1, "cat /tmp/seen")
+        for root in (None, "host"):
+            answer = machine.run(bundle, "--devices", "1", "--gpu-injection", "cdi", root=root)
+            if not answer.stdout.startswith("called creating") or "nvidia1" not in answer.stdout:
+                yield f"{root}: exit {answer.returncode}: {answer.stdout}{answer.stderr}"
+    finally:
+        path.unlink()
+
+
+def nvidia_hook(machine, _):
+    """NVIDIA's hook is told of exactly the cards that were named, and is refused where the job names others."""
+    seen = machine.jobs.folder / "seen"
+    seen.touch()
+    seen.chmod(0o666)
+    program = machine.root / "usr/bin/nvidia-container-runtime-hook"
+    program.write_text(f"""#!/usr/bin/env -S python3 -I
+import json, os, sys
+state = json.load(sys.stdin)
+config = json.load(open(os.path.join(state["bundle"], "config.json")))
+asked = [item for item in config["process"]["env"] if item.startswith("NVIDIA_")]
+open("{seen}", "w").write(" ".join([sys.argv[1], str(state["pid"] > 1), *sorted(asked)]))
+""")
+    program.chmod(0o755)
+    try:
+        gpu = {"count": 1, "capabilities": ["compute"]}
+        answer = machine.run(machine.bundle("nvhook", gpu, "true"), "--devices", "1", "--gpu-injection", "hook")
+        expected = "prestart True NVIDIA_DRIVER_CAPABILITIES=compute NVIDIA_VISIBLE_DEVICES=GPU-00000001-aaaa-4bbb-8ccc-000000fa0001"
+        if answer.returncode or seen.read_text() != expected:
+            yield f"exit {answer.returncode}: {seen.read_text()} {answer.stderr}"
+        bundle = machine.bundle("nvhookall", gpu, "true")
+        config = json.loads((bundle / "config.json").read_text())
+        config["process"]["env"].append("NVIDIA_VISIBLE_DEVICES=all")
+        (bundle / "config.json").write_text(json.dumps(config))
+        answer = machine.run(bundle, "--devices", "1", "--gpu-injection", "hook")
+        if answer.returncode != 125 or "would have NVIDIA's hook bring in other GPUs" not in answer.stderr:
+            yield f"exit {answer.returncode}: {answer.stderr}"
+    finally:
+        program.unlink()
+
+
+def refused(machine, _):
+    """What cannot be given is said, with what to do."""
+    bundle = machine.bundle("refused", 1, "true")
+    for words, text in (((), "name them, as in `--devices 0,1`"),
+                        (("--devices", "9"), "this machine has no GPU `9`"),
+                        (("--devices", "0,1"), "the bundle asks for 1 GPUs, and `--devices` names 2"),
+                        (("--devices", "0", "--gpu-injection", "cdi"), "no CDI file of the machine describes the GPU"),
+                        (("--devices", "0", "--gpu-injection", "hook"), "NVIDIA's hook is not installed")):
+        answer = machine.run(bundle, *words)
+        if answer.returncode != 125 or text not in answer.stderr:
+            yield f"{words}: exit {answer.returncode}: {answer.stderr}"
+
+
+def described(machine, judge):
+    """What `jobc gpu cdi` writes keeps the schema of CDI files, and gives the same as what it is made from."""
+    try:
+        import jsonschema  # noqa: PLC0415
+    except ImportError:
+        judge.skip("the Python package jsonschema is not installed; `tests/oracles/install` installs it")
+    warnings.simplefilter("ignore", DeprecationWarning)
+    place = HERE / "cdi-schema"
+    schema, defs = (json.loads((place / f"{name}.json").read_text()) for name in ("schema", "defs"))
+    resolver = jsonschema.RefResolver(base_uri=f"{place.as_uri()}/schema.json", referrer=schema,
+                                      store={f"{place.as_uri()}/defs.json": defs})
+    validator = jsonschema.Draft7Validator(schema, resolver=resolver)
+    for name in ("v100", "a100", "h100", "h200", "amd", "intel"):
+        root = machine.jobs.folder / f"described-{name}"
+        subprocess.run([fake_gpus(judge), name, str(root), "--no-nvml", "--nodes", "null"], check=True)
+        answer = machine.jobs.call("gpu", "cdi", "--format", "json", JOBC_DRIVER_ROOT=str(root), JOBC_NVML="")
+        if answer.returncode:
+            yield f"{name}: exit {answer.returncode}: {answer.stderr}"
+            continue
+        spec = json.loads(answer.stdout)
+        yield from (f"{name}: {error.json_path}: {error.message}" for error in validator.iter_errors(spec))
+        spec["containerEdits"] = {"deviceNodes": [{"hostPath": 1}]}
+        if not list(validator.iter_errors(spec)):
+            yield "the schema takes a broken file"
+    path = machine.root / "etc/cdi/jobc.yaml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = machine.jobs.call("gpu", "cdi", JOBC_DRIVER_ROOT=str(machine.root), JOBC_NVML="").stdout
+    path.write_text(text)
+    try:
+        bundle = machine.bundle("described", 1, f"{LIST}; loads")
+        for way in ("cdi", "generated"):
+            answer = machine.run(bundle, "--devices", "2:1", "--gpu-injection", way)
+            expected = SHARED | {"/dev/nvidia2", "/dev/nvidia-caps/nvidia-cap300", "/dev/nvidia-caps/nvidia-cap301",
+                                 "cuInit says 42"}
+            if set(answer.stdout.splitlines()) != expected:
+                yield f"{way}: exit {answer.returncode}: {answer.stdout}{answer.stderr}"
+    finally:
+        path.unlink()
+
+
+def podman(machine, judge):
+    """podman takes what `jobc gpu cdi` writes, and the hook completes its container as it does ours."""
+    if machine.jobs.account or not shutil.which("podman"):
+        judge.note("podman is not asked: it is not installed, or this is no root")
+        return
+    folder = machine.jobs.folder / "podman"
+    folder.mkdir()
+    # In this judge's own mount namespace.
+    made = not os.path.isdir("/etc/cdi")
+    os.makedirs("/etc/cdi", exist_ok=True)
+    subprocess.run(["mount", "-t", "tmpfs", "cdi", "/etc/cdi"], check=True)
+    try:
+        answer = machine.jobs.call("gpu", "cdi", "--output", "/etc/cdi/jobc.yaml", JOBC_DRIVER_ROOT=str(machine.root), JOBC_NVML="")
+        assert answer.returncode == 0, answer.stderr
+        ours = folder / "jobc-oci"
+        ours.symlink_to(machine.jobs.program)
+        (folder / "containers.conf").write_text(CONFIGURATION)
+        expected = SHARED | {"/dev/nvidia2", "/dev/nvidia-caps/nvidia-cap300", "/dev/nvidia-caps/nvidia-cap301", "cuInit says 42"}
+        for runtime in filter(None, (str(ours), shutil.which("runc"))):
+            root = machine.jobs.folder / f"podman-root-{Path(runtime).name}"
+            shutil.copytree(machine.files, root, symlinks=True)
+            words = ["podman", "--root", f"{folder}/graph", "--runroot", f"{folder}/run", "--tmpdir", f"{folder}/tmp",
+                     "--storage-driver", "vfs", "--cgroup-manager", "cgroupfs", "--runtime", runtime, "run", "--rm", "--network", "none",
+                     "--device", "nvidia.com/gpu=2:1", "--rootfs", str(root), "sh", "-c", f"{LIST}; loads"]
+            answer = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=60,
+                                    env=os.environ | {"CONTAINERS_CONF": str(folder / "containers.conf")})
+            if set(answer.stdout.splitlines()) != expected:
+                yield f"{Path(runtime).name}: exit {answer.returncode}: {answer.stdout}{answer.stderr}"
+    finally:
+        subprocess.run(["umount", "/etc/cdi"], check=True)
+        if made:
+            os.rmdir("/etc/cdi")
+
+
+def jobs_of_files(machine, _):
+    """Tasks of a job have what the job was leased, and those without have none."""
+    path = machine.jobs.folder / "whole.json"
+    tell = f"{{ {LIST}; }} > $OUT/$JOBC_ROLE-$JOBC_INDEX"
+    out = machine.jobs.folder / "told"
+    out.mkdir(mode=0o777)
+    out.chmod(0o777)
+    role = {"run": tell.replace("$OUT", "/told"), "shell": "sh"}
+    job = {"version": 1, "name": "whole", "image": "host", "outputs": {"told": {"source": str(out), "mount": "/told"}},
+           "roles": {"two": {**role, "instances": 2, "resources": {"gpu": 1}}, "cpu": role}}
+    path.write_text(json.dumps(job))
+    words = ["--allow-unenforced"] if machine.jobs.account else []
+    answer = machine.jobs.call("run", *words, str(path), JOBC_DRIVER_ROOT=str(machine.root), JOBC_NVML="")
+    if answer.returncode:
+        yield f"exit {answer.returncode}: {answer.stderr}"
+        return
+    seen = {name: set((out / name).read_text().split()) for name in ("two-0", "two-1", "cpu-0")}
+    own = [seen[name] - SHARED for name in ("two-0", "two-1")]
+    if seen["cpu-0"] or any(len(nodes) != 1 for nodes in own) or own[0] == own[1]:
+        yield f"{seen}"
+
+
+def overhead(machine, judge):
+    """What injection adds to a start."""
+    plain, with_gpu = machine.bundle("plain", None, "true"), machine.bundle("timed", 2, "true")
+    root = machine.jobs.folder / "timed-root"
+    shutil.copytree(machine.files, root, symlinks=True)
+    if machine.jobs.account:
+        for path in [root, *root.rglob("*")]:
+            os.chown(path, machine.jobs.account.uid, machine.jobs.account.gid, follow_symlinks=False)
+
+    def least(bundle, *words):
+        times = []
+        for _ in range(15):
+            start = time.monotonic()
+            answer = machine.run(bundle, *words, root=str(root))
+            times.append(time.monotonic() - start)
+            assert answer.returncode == 0, answer.stderr
+        return min(times) * 1000
+    without, given = least(plain), least(with_gpu, "--devices", "0,1")
+    judge.note(f"a start takes {without:.0f} ms, with two GPUs {given:.0f} ms")
+    if given - without > 250:
+        yield f"injection takes {given - without:.0f} ms"
+
+
+if __name__ == "__main__":
+    main()
