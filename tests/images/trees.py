@@ -44,7 +44,8 @@ json.dump(found, sys.stdout)
 
 
 def listed(root, prefix=()):
-    done = subprocess.run([*prefix, sys.executable, "-c", LIST, root], capture_output=True, check=False)
+    # One that users may run too.
+    done = subprocess.run([*prefix, "/usr/bin/python3", "-c", LIST, root], capture_output=True, check=False)
     if done.returncode:
         raise RuntimeError(done.stderr.decode())
     return json.loads(done.stdout)
