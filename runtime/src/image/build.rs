@@ -346,7 +346,7 @@ impl Builder<'_> {
 
     fn unpacked(&self, layers: &[Layer]) -> Result<Vec<PathBuf>> {
         let Platform { os, architecture, variant, .. } = self.request.platform.clone();
-        let mut config = Config { os, architecture, variant, ..Config::default() };
+        let mut config = Config { architecture, variant, os, ..Config::default() };
         config.rootfs.diff_ids = layers.iter().map(|layer| layer.diff_id.clone()).collect();
         let blobs = layers.iter().map(|layer| layer.blob.clone()).collect();
         // As an image of its own: where another process unpacks, it finds the layers in the store by this.

@@ -173,7 +173,7 @@ impl Stage<'_> {
         self.layer(key, text, |stage, step, lowers| {
             let copy =
                 Copy { lowers, step: step.path().to_owned(), target, owner: Some((0, 0)), ..Copy::default() };
-            stage.order_copy(copy)
+            stage.order_copy(&copy)
         })
     }
 
@@ -219,8 +219,8 @@ impl Stage<'_> {
     }
 
     /// Has files put into a tree.
-    fn order_copy(&self, copy: Copy) -> Outcome<()> {
-        if worker::copy(&copy, &self.builder.ended)?.owners_lost {
+    fn order_copy(&self, copy: &Copy) -> Outcome<()> {
+        if worker::copy(copy, &self.builder.ended)?.owners_lost {
             self.builder.say_owners_lost();
         }
         Ok(())

@@ -36,22 +36,31 @@ impl Drop for Permit<'_> {
     }
 }
 
+/// A result that may come.
+#[derive(Clone, Debug)]
+enum Result<T> {
+    Awaited,
+    Came(T),
+    /// There will be none.
+    Failed,
+}
+
 /// Results that come one by one; nothing where there will be none.
 #[derive(Debug)]
 pub(super) struct Results<T> {
-    all: Mutex<Vec<Option<Option<T>>>>,
+    all: Mutex<Vec<Result<T>>>,
     came: Condvar,
 }
 
 impl<T: Clone> Results<T> {
     /// Room for so many.
     pub(super) fn new(count: usize) -> Self {
-        Self { all: Mutex::new((0..count).map(|_| None).collect()), came: Condvar::new() }
+        Self { all: Mutex::new((0..count).map(|_| Result::Awaited).collect()), came: Condvar::new() }
     }
 
     /// Gives one.
     pub(super) fn set(&self, index: usize, result: Option<T>) {
-        self.all()[index] = Some(result);
+        self.all()[index] = result.map_or(Result::Failed, Result::Came);
         self.came.notify_all();
     }
 
@@ -63,20 +72,27 @@ impl<T: Clone> Results<T> {
 
     /// One that may be there.
     pub(super) fn get(&self, index: usize) -> Option<T> {
-        self.all().get(index).cloned().flatten().flatten()
+        came(&self.all(), index)
     }
 
     /// Waits for one; nothing where it does not come, or `ended` has become true before.
     pub(super) fn wait(&self, index: usize, ended: &AtomicBool) -> Option<T> {
-        let waits = |all: &mut Vec<Option<Option<T>>>| {
-            all.get(index).is_some_and(Option::is_none) && !ended.load(Ordering::Relaxed)
+        let waits = |all: &mut Vec<Result<T>>| {
+            matches!(all.get(index), Some(Result::Awaited)) && !ended.load(Ordering::Relaxed)
         };
         let all = self.came.wait_while(self.all(), waits).unwrap_or_else(PoisonError::into_inner);
-        all.get(index).cloned().flatten().flatten()
+        came(&all, index)
     }
 
-    fn all(&self) -> MutexGuard<'_, Vec<Option<Option<T>>>> {
+    fn all(&self) -> MutexGuard<'_, Vec<Result<T>>> {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn came<T: Clone>(all: &[Result<T>], index: usize) -> Option<T> {
+    match all.get(index) {
+        Some(Result::Came(result)) => Some(result.clone()),
+        _ => None,
     }
 }
 

@@ -84,7 +84,7 @@ impl Stage<'_> {
             // By `--link` a layer is what it is on any base.
             order.lowers = if copy.link { Vec::new() } else { lowers };
             step.path().clone_into(&mut order.step);
-            stage.order_copy(order)
+            stage.order_copy(&order)
         })
     }
 

@@ -197,7 +197,7 @@ impl Copied {
             Origin::Context { listing } => (context(stage)?, Some(listing.clone()), Some((0, 0))),
             Origin::Other(taking) => (Files::Layers(stage.builder.folders(&taking.layers)?), None, None),
         };
-        stage.order_copy(Copy {
+        stage.order_copy(&Copy {
             step: folder.to_owned(),
             from,
             sources: vec![Taken::Path(self.source.clone())],
@@ -265,7 +265,7 @@ fn begin_cache(
         for folder in [&folder, &folder.join("upper"), &folder.join("work")] {
             fs::create_dir(folder).map_err(full)?;
         }
-        stage.order_copy(Copy {
+        stage.order_copy(&Copy {
             step: folder.clone(),
             target: "/it".to_owned(),
             owner: Some(owner),
