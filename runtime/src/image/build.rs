@@ -142,6 +142,7 @@ pub fn build(
     stopped: &AtomicBool,
 ) -> std::result::Result<Descriptor, BuildError> {
     let context = request.context.as_deref().map(context).transpose()?;
+    Work::sweep(store)?;
     let builder = Builder {
         store,
         request,
