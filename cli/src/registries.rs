@@ -39,7 +39,6 @@ mod with {
     }
 
     /// The same, for whoever needs images and need not know from where.
-    #[allow(dead_code)] // for `jobc run`
     pub(crate) fn fetcher(plain_http: bool) -> Result<Box<dyn Fetch>> {
         Ok(Box::new(client(plain_http)?))
     }

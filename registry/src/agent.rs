@@ -43,24 +43,25 @@ fn tls(settings: &RegistrySettings) -> Result<TlsConfig> {
         own.extend(certificates(path)?);
     }
     let of_machine = machine_certificates();
-    // A machine without any, as bare images are, trusts whom Mozilla trusts.
-    let roots = match (own.is_empty(), of_machine.is_empty()) {
-        (true, true) => RootCerts::WebPki,
-        (true, false) => RootCerts::Specific(Arc::clone(of_machine)),
-        (false, _) => {
-            own.extend(of_machine.iter().cloned());
-            RootCerts::Specific(Arc::new(own))
-        }
+    let roots = if own.is_empty() {
+        Arc::clone(of_machine)
+    } else {
+        own.extend(of_machine.iter().cloned());
+        Arc::new(own)
     };
     let client = settings.client.as_ref().map(|files| {
         let chain = certificates(&files.cert)?;
         Ok(ClientCert::new_with_certs(&chain, key(&files.key)?))
     });
-    Ok(TlsConfig::builder().root_certs(roots).client_cert(client.transpose()?).build())
+    Ok(TlsConfig::builder()
+        .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .root_certs(RootCerts::Specific(roots))
+        .client_cert(client.transpose()?)
+        .build())
 }
 
 /// The certificates that this machine trusts; `SSL_CERT_FILE` and `SSL_CERT_DIR` name others. Read once.
-fn machine_certificates() -> &'static Arc<Vec<Certificate<'static>>> {
+pub(crate) fn machine_certificates() -> &'static Arc<Vec<Certificate<'static>>> {
     static FOUND: OnceLock<Arc<Vec<Certificate<'static>>>> = OnceLock::new();
     FOUND.get_or_init(|| {
         // One that cannot be read is one that is not trusted.

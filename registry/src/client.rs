@@ -65,19 +65,8 @@ impl Fetch for Client {
         platform: &Platform,
         told: Told<'_>,
     ) -> Result<Descriptor> {
-        if let Some(descriptor) = store.find(reference)?
-            && is_whole(store, &descriptor, platform)
-        {
-            return Ok(descriptor);
-        }
         self.pull(store, reference, platform, told)
     }
-}
-
-/// Whether everything of an image is in the store.
-pub(crate) fn is_whole(store: &Store, descriptor: &Descriptor, platform: &Platform) -> bool {
-    let image = store.image(descriptor, platform);
-    image.is_ok_and(|image| image.manifest.layers.iter().all(|layer| store.has(&layer.digest)))
 }
 
 /// Asks one place after the other until one answers; what the earlier ones said is told as notes.

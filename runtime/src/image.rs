@@ -28,8 +28,10 @@ pub use store::{Image, Store};
 
 /// Whoever can bring an image from a registry into a store.
 pub trait Fetch: Sync {
-    /// Brings an image into the store under its name, unless it is whole there, and returns what the name stands for: an index
-    /// or a manifest.
+    /// Asks the registry what a name stands for now, and brings that into the store under the name, as far as it is not there;
+    /// returns it: an index or a manifest.
+    ///
+    /// Who is content with what the store has looks there first ([`Store::is_whole`]).
     ///
     /// # Errors
     ///

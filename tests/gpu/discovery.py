@@ -192,12 +192,15 @@ def used(jobs, judge):
     pid = jobs.record(name)["tasks"][0]["process"]["pid"]
     machine.answer(f"gpu.0.processes={pid}:{3 << 30}", "gpu.0.utilization=97 5")
     row = {}
-    for _ in range(40):
+    for _ in range(1 if jobs.account else 40):
         row = json.loads(machine.call("stats", "--no-stream", "--format", "json", name).stdout.splitlines()[0])
         if row.get("gpu"):
             break
         time.sleep(0.5)
-    if [(use["memory"], use["utilization"]) for use in row.get("gpu", [])] != [(3 << 30, 97)]:
+    if jobs.account:
+        # Whose a process is tell the control groups, which this user has none of here.
+        judge.note("a normal user's task without control groups has no numbers")
+    elif [(use["memory"], use["utilization"]) for use in row.get("gpu", [])] != [(3 << 30, 97)]:
         yield f"{row}"
     listed = machine.listed()
     if [lease["job"] for lease in listed["leases"]] != [name] or [process["pid"] for process in listed["gpus"][0]["processes"]] != [pid]:
@@ -243,7 +246,10 @@ def traced(jobs, judge):
 def untraced(jobs, judge):
     """Who cannot trace hears why."""
     machine, name = talking(jobs, judge)
-    answer = machine.call("trace", name, PATH="/nonexistent")
+    programs = jobs.folder / "without-strace"
+    programs.mkdir()
+    (programs / "setpriv").symlink_to(shutil.which("setpriv"))
+    answer = machine.call("trace", name, PATH=str(programs))
     if answer.returncode != 3 or "install the package `strace`" not in answer.stderr:
         yield f"without strace: exit {answer.returncode}: {answer.stderr}"
     jobs.call("kill", name)

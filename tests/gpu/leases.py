@@ -36,6 +36,8 @@ class Machine:
         programs.mkdir(parents=True, exist_ok=True)
         for program in (HERE / "fake/mps").iterdir():
             shutil.copy2(program, programs)
+        # The server is there until it is ended, also where its daemon is not.
+        shutil.copy2(judge.tool("sleep"), programs / "nvidia-cuda-mps-server")
         self.mps_mode = programs / "fake-mps"
         self.told = jobs.folder / "told"
         self.told.mkdir()
@@ -91,7 +93,7 @@ class Machine:
     def until(self, what, seconds=20):
         deadline = time.monotonic() + seconds
         while not (found := what()):
-            assert time.monotonic() < deadline, f"nothing within {seconds} s"
+            assert time.monotonic() < deadline, f"nothing within {seconds} s; daemons {self.daemons()}, leases {self.call('gpu', 'leases').stdout}"
             time.sleep(0.05)
         return found
 
@@ -176,7 +178,9 @@ def other_cards(machine):
     nodes, other = machine.said("nodes").split(), machine.has(first)
     if len(nodes) != 1 or nodes == [f"nvidia{other[0]}"]:
         yield f"{nodes} beside {other}"
-    yield from expect(machine.run(machine.file("three", gpu=3)), 125, "the job needs 3 GPUs, this machine has 2", "--no-gpu")
+    three = machine.file("three", instances=3)
+    yield from expect(machine.run(three), 125, "the job needs 3 GPUs, this machine has 2", "--scale main=2", "--no-gpu")
+    yield from expect(machine.run(machine.file("large", gpu=3)), 125, "asks for 3 GPUs of one machine, and this machine has")
     yield from expect(machine.run(machine.file("zero", gpu=0, run=f"{NODES} > /told/none")), 0)
     if machine.said("none").split():
         yield "a job with no GPU sees one"
@@ -224,7 +228,7 @@ def names(machine):
     for words, nodes in [(["1"], ["nvidia1"]), (["GPU-00000001"], ["nvidia1"]), (["main=0"], ["nvidia0"]), (["2:1"], ["nvidia2"])]:
         yield from expect(machine.run(path, "--devices", *words), 0)
         if machine.said("nodes").split() != nodes:
-            yield f"{words}: {(machine.told / 'nodes').read_text()}"
+            yield f"{words}: {machine.said('nodes')}"
     for words, pattern in [(["9"], "this machine has no GPU `9`"), (["GPU-0000000"], "begins the names of"), (["0,0"], "name one device"),
                            (["2"], "cut up into MIG instances"), (["other=0"], "no role `other`"), ([""], "names no device")]:
         yield from expect(machine.run(path, "--devices", *words), 125, pattern)
@@ -232,10 +236,10 @@ def names(machine):
     by_target = machine.file("target", run=f"{NODES} > /told/nodes", targets={"devices": {"main": [1], "other": [0]}})
     yield from expect(machine.run(by_target), 0)
     if machine.said("nodes").split() != ["nvidia1"]:
-        yield f"the target's device: {(machine.told / 'nodes').read_text()}"
+        yield f"the target's device: {machine.said('nodes')}"
     yield from expect(machine.run(by_target, "--devices", "0"), 0)
     if machine.said("nodes").split() != ["nvidia0"]:
-        yield f"instead of the target's device: {(machine.told / 'nodes').read_text()}"
+        yield f"instead of the target's device: {machine.said('nodes')}"
 
 
 def seats(machine):
@@ -250,7 +254,7 @@ def seats(machine):
     if machine.ends(turns) or (used := machine.said("turns").split()) != sorted(used, key=str) and len(used) != 6:
         yield f"{machine.json('inspect', turns)['end']}"
     if set(machine.said("turns").split()) != {"nvidia0", "nvidia1"}:
-        yield f"in turns: {(machine.told / 'turns').read_text()}"
+        yield f"in turns: {machine.said('turns')}"
 
 
 def crowd(machine):
@@ -284,8 +288,8 @@ def instances(machine):
     hard = machine.file("hard", gpu={"share": {"memory": "30GiB", "isolation": "hard"}}, run=f"{NODES} > /told/nodes")
     yield from expect(machine.run(hard), 0)
     if machine.said("nodes").split() != ["nvidia2"]:
-        yield f"hard isolation on {(machine.told / 'nodes').read_text()}"
-    yield from expect(machine.run(machine.file("absent", gpu={"share": {"profile": "7g.80gb"}})), 125, "needs 1 slice of 7g.80gb")
+        yield f"hard isolation on {machine.said('nodes')}"
+    yield from expect(machine.run(machine.file("absent", gpu={"share": {"profile": "7g.80gb"}})), 125, "asks for MIG instances `7g.80gb`")
 
 
 def mps(machine):
@@ -305,7 +309,7 @@ def mps(machine):
     machine.until((machine.told / "control").exists)
     env = machine.said("env-0").split()
     if env != expected or machine.said("control").strip() != "socket":
-        yield f"a task has {env}, {(machine.told / 'control').read_text()}"
+        yield f"a task has {env}, {machine.said('control')}"
     # 76 of 80 GiB are taken: another of 8 goes to the other card.
     third = machine.start(machine.file("third", gpu={"share": SLICE}, run="sleep 1"))
     machine.runs(third)
@@ -332,9 +336,8 @@ def mps_killed(machine):
     os.kill(machine.supervisor(job), signal.SIGSTOP)
     os.kill(holder, signal.SIGKILL)
     os.kill(machine.supervisor(job), signal.SIGKILL)
-    machine.call("ps")
-    if machine.daemons():
-        yield f"{machine.daemons()} are left"
+    # The kernel takes its time to end them.
+    machine.until(lambda: machine.call("ps") and not machine.daemons())
     # A daemon that crashes leaves its holder nothing to hold, and the next job gets another.
     job = machine.start(machine.file("slices", gpu={"share": SLICE}, run="sleep 60"))
     machine.runs(job)
@@ -364,13 +367,13 @@ def hami(machine):
     tell = "env | grep -E 'CUDA_DEVICE|LD_PRELOAD' | sort > /told/env; grep -c libvgpu /proc/self/maps > /told/maps; touch /tmp/vgpulock/x"
     share = {"share": SLICE}
     expected = {"CUDA_DEVICE_MEMORY_LIMIT_0=8192m", "CUDA_DEVICE_SM_LIMIT=30", "CUDA_DEVICE_MEMORY_SHARED_CACHE=/tmp/jobc-vgpu.cache",
-                "LD_PRELOAD=/usr/local/vgpu/libvgpu.so"}
+                "LD_PRELOAD=/tmp/jobc-vgpu/libvgpu.so"}
     for words, targets in ([["--gpu-share", "hami"], None], [[], {"gpu_share": "hami"}]):
         path = machine.file("hami", gpu=share, run=tell, targets=targets)
         yield from expect(machine.run(path, *words, JOBC_HAMI_LIBRARY=str(library)), 0)
         env = set(machine.said("env").split())
         if env != expected or machine.said("maps").strip() == "0":
-            yield f"{words}: {env}, {(machine.told / 'maps').read_text()}"
+            yield f"{words}: {env}, {machine.said('maps')}"
     yield from expect(machine.run(machine.file("absent", gpu=share), "--gpu-share", "hami"), 125, "there is no `/usr/local/vgpu/libvgpu.so`")
     if machine.daemons():
         yield "MPS runs all the same"

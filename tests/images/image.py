@@ -48,7 +48,7 @@ def make(judge):
     for change in CHANGES:
         run(f"rm -rf {bundle} && umoci unpack --image {layout}:debian {bundle} && cd {bundle}/rootfs && {{ {change.strip()}\n}} && "
             f"umoci repack --image {layout}:debian {bundle}")
-    run(f"rm -rf {bundle} && umoci gc --layout {layout} && touch {PLACE}/whole")
+    run(f"rm -rf {bundle} && umoci gc --layout {layout} && chmod -R a+rX {PLACE} && touch {PLACE}/whole")
     return layout
 
 

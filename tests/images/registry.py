@@ -11,7 +11,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from scene import Home
+from home import Home
 from judge import Judge, scratch
 
 
@@ -134,6 +134,33 @@ def podman(judge, folder, name):
     judge.judge("podman loads what skopeo made of it", ran(command(*storage, "load", "--quiet", "-i", archive, check=False)))
 
 
+def locked(judge, folder, layout):
+    """`jobc lock` asks the registry what a name stands for, and what is written stays when the name is moved."""
+    home = Home(folder)
+    with registry(folder / "locked") as host:
+        name = f"{host}/team/app:1"
+
+        def push(number):
+            command("umoci", "config", "--image", f"{layout}:1", "--config.label", f"number={number}")
+            command("skopeo", "copy", "--dest-tls-verify=false", f"oci:{layout}:1", f"docker://{name}")
+            return json.loads(command("skopeo", "inspect", "--tls-verify=false", f"docker://{name}").stdout)["Digest"]
+
+        first = push(1)
+        (home.folder / "job.yaml").write_text(json.dumps({"version": 1, "name": "app", "image": name, "roles": {"main": {"run": "true"}}}))
+        judge.judge("lock", ran(home.run("lock", "--plain-http")))
+        lock = home.folder / "jobc.lock"
+        judge.judge("it holds the registry's digest", [] if f'"{name}": {first}\n' in lock.read_text() else [lock.read_text()])
+        second = push(2)
+        judge.judge("lock again", ran(home.run("lock", "--plain-http")))
+        judge.judge("it stays", [] if first in lock.read_text() else [lock.read_text()])
+        judge.judge("build by it", ran(home.run("build", "--locked", "--target", "local")))
+        plan = (home.folder / "out/app/local/plan.json").read_text()
+        judge.judge("the plan has the digest", [] if f"{name}@{first}" in plan else [plan])
+        judge.judge("pull by it", [*ran(home.run("image", "pull", "--plain-http", f"{name}@{first}")), *home.unsound()])
+        judge.judge("update it", ran(home.run("lock", "--plain-http", "--update", name)))
+        judge.judge("it is another", [] if second in lock.read_text() and first != second else [lock.read_text()])
+
+
 def closed(judge, folder, layout):
     """TLS by an authority of our own, and a password."""
     home = Home(folder)
@@ -188,7 +215,7 @@ def main():
         judge.tool(tool)
     with scratch() as folder:
         layout = image(folder)
-        for part in (plain, closed):
+        for part in (plain, locked, closed):
             if judge.wants(part.__name__):
                 place = Path(folder, part.__name__)
                 place.mkdir()

@@ -13,7 +13,7 @@ import urllib.parse
 from pathlib import Path
 
 from fake_registry import CONFIG, INDEX, LAYER, MANIFEST, Fake, Image, basic, digest
-from scene import Home
+from home import Home
 from judge import Judge, scratch
 
 DOCKER_MANIFEST = "application/vnd.docker.distribution.manifest.v2+json"

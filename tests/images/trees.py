@@ -16,6 +16,7 @@ from judge import REPOSITORY, Judge, scratch
 
 # Run in a mount namespace of its own, where the layers are an overlay.
 LIST = """
+import hashlib, json, os, stat, sys
 top, found, inodes = sys.argv[1].encode(), {}, {}
 for folder, names, files in os.walk(top):
     for name in [b"."] * (folder == top) + names + files:
@@ -43,7 +44,8 @@ json.dump(found, sys.stdout)
 
 
 def listed(root, prefix=()):
-    done = subprocess.run([*prefix, sys.executable, "-c", LIST, root], capture_output=True, check=False)
+    # One that users may run too.
+    done = subprocess.run([*prefix, "/usr/bin/python3", "-c", LIST, root], capture_output=True, check=False)
     if done.returncode:
         raise RuntimeError(done.stderr.decode())
     return json.loads(done.stdout)

@@ -29,6 +29,13 @@ const EXAMPLES: &[Example] = &[
         "code/compare.py"
     ),
     example!(
+        "local-image",
+        "an image built here on a base of this machine, and two tasks in it",
+        "job.yaml",
+        "base.sh",
+        "words.sh"
+    ),
+    example!(
         "local-ps",
         "parameter servers and workers; runs here without an image",
         "job.yaml",

@@ -32,6 +32,7 @@ Commands:
   report       Write a page about a job: its time line, what it used, how it ended, the last it
                printed
   exec         Run a further program in a task
+  trace        Count and time a task's calls to the drivers of GPUs, through strace
   stop         End jobs: ask every task, and kill what is left after the grace period
   kill         Send a signal to a job's tasks; `KILL` to all of them ends the job now
   pause        Freeze every task of jobs
@@ -39,8 +40,11 @@ Commands:
   wait         Wait until jobs have ended; exits with the job's exit code
   rm           Remove ended jobs: their records, logs and samples
   gc           Remove old records, and what killed commands have left
+  image        Fetch, show and send images
+  gpu          Show the GPUs of this machine and who has them
   oci          Make, start and remove containers as an OCI runtime does, for podman, containerd and
                others
+  lock         Write down the digest that each of a job's images stands for, in jobc.lock
   plan         Print the plan: what was decided, with every default filled in
   schema       Print a JSON Schema
   explain      Explain a diagnostic code; without one, list all
@@ -84,7 +88,7 @@ Options:
     let run = folder.jobc(&["build", "--help"]).exits(0);
     assert_data_eq!(
         run.out,
-        str![[r"
+        str![[r#"
 Write everything a job needs to run at its targets
 
 Usage: jobc build [OPTIONS] [JOB]
@@ -132,6 +136,9 @@ Options:
       --allow-lossy
           Go on where a backend cannot express something, and report it as a warning
 
+      --locked
+          Refuse an image that is not in jobc.lock
+
       --gpu-injection <HOW>
           What of the GPU set-up OCI bundles carry besides the NVIDIA environment
 
@@ -152,7 +159,7 @@ Options:
   -h, --help
           Print help (see a summary with '-h')
 
-"]]
+"#]]
     );
     let version = folder.jobc(&["--version"]).exits(0).out;
     assert_eq!(version, format!("jobc {}\n", env!("CARGO_PKG_VERSION")));

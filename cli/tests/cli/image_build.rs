@@ -74,6 +74,56 @@ fn what_cannot_be_meant_is_wrong_use() {
     check(&["build", "--builder", "docker", "."], "`docker` is not installed");
 }
 
+#[test]
+fn an_image_is_built_and_named() {
+    let folder = Folder::new();
+    folder.write(
+        "Dockerfile",
+        "ARG V=1\nFROM scratch AS first\nCOPY . /all/\nFROM first\nARG V\nENV A=$V\nLABEL a=b\n",
+    );
+    folder.write("Dockerfile.dockerignore", "*\n!hello\n");
+    folder.write(".dockerignore", "hello\n");
+    folder.write("hello", "hi\n");
+    let words = ["build", "-t", "local/a:1", "-t", "local/b", "--build-arg", "V=2", "--label", "c=d", "."];
+    let built = image(&folder, &words, "/nowhere").exits(0);
+    assert_eq!(built.out.lines().count(), 2, "{}", built.out);
+    assert!(built.err.contains("COPY . /all/"), "{}", built.err);
+    let inspected = image(&folder, &["inspect", "local/b"], "/nowhere").exits(0);
+    for part in ["\"A=2\"", "\"a\": \"b\"", "\"c\": \"d\""] {
+        assert!(inspected.out.contains(part), "{part} is not in {}", inspected.out);
+    }
+    // The same again is found, and nothing else than its digest is said where that is asked for.
+    let again =
+        image(&folder, &["build", "--quiet", "--build-arg", "V=2", "--label", "c=d", "."], "/nowhere")
+            .exits(0);
+    assert!(again.out.starts_with("sha256:") && again.err.is_empty(), "{}{}", again.out, again.err);
+    let json = image(&folder, &["build", "--format", "json", "--target", "first", "."], "/nowhere").exits(0);
+    let events: Vec<serde_json::Value> =
+        json.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(
+        events.iter().any(|event| event["text"] == "COPY . /all/" && event["cached"] == true),
+        "{}",
+        json.out
+    );
+    assert_eq!(events.last().unwrap()["event"], "image");
+}
+
+#[test]
+fn what_goes_wrong_while_building_is_told_with_its_line() {
+    let folder = Folder::new();
+    let check = |dockerfile: &str, expected: &str| {
+        folder.write("Dockerfile", dockerfile);
+        let run = image(&folder, &["build", "."], "/nowhere").exits(1);
+        assert!(run.err.contains(expected), "{expected} is not in {}", run.err);
+        assert_eq!(run.out, "");
+    };
+    check("FROM scratch\n\nCOPY nowhere /\n", "error: ./Dockerfile:3: `nowhere` is not there");
+    check("FROM scratch\nARG M=x\nCOPY --chmod=$M . /\n", "./Dockerfile:3:14");
+    check("FROM scratch\nWORKDIR ${N:?say where}\n", "`N`: say where");
+    folder.write(".dockerignore", "ok\n[\n");
+    check("FROM scratch\n", "./.dockerignore:2:1");
+}
+
 /// A program that says how it was called, and then does what it is told.
 fn program(folder: &Folder, name: &str, then: &str) {
     folder.write(&format!("bin/{name}"), &format!("#!/bin/sh\necho \"{name} $*\" >>\"$LOG\"\n{then}\n"));
@@ -131,7 +181,7 @@ fn another_builder_gets_the_same_file_and_arguments() {
 
 /// The log with the name of the file for the image's id left out.
 fn without_folder(log: &str, folder: &Utf8Path) -> String {
-    let begin = format!("--iidfile {}/jobc-build-", folder);
+    let begin = format!("--iidfile {folder}/jobc-build-");
     match log.split_once(&begin) {
         Some((before, after)) => {
             let after = after.split_once("/id").map_or("", |(_, after)| after);

@@ -16,6 +16,8 @@ mod host_root;
 #[cfg(target_os = "linux")]
 mod image_build;
 mod inputs;
+#[cfg(target_os = "linux")]
+mod lock;
 mod lsp;
 #[cfg(target_os = "linux")]
 mod oci;

@@ -112,9 +112,13 @@ pub(crate) fn unanswered(session: &Session, error: &ureq::Error) -> Trouble {
     };
     if text.contains("UnknownIssuer") {
         let why = "nobody whom this machine trusts vouches for its certificate";
-        return Trouble::Final(
-            cannot(why).help("name the certificate of its authority under `ca` in registries.yaml"),
-        );
+        // As on bare systems.
+        let help = if crate::agent::machine_certificates().is_empty() {
+            "this machine trusts nobody at all: install the package `ca-certificates`"
+        } else {
+            "name the certificate of its authority under `ca` in registries.yaml"
+        };
+        return Trouble::Final(cannot(why).help(help));
     }
     if text.contains("invalid peer certificate") || text.contains("certificate") && text.contains("alert") {
         return Trouble::Final(

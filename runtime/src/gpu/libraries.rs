@@ -272,3 +272,26 @@ impl Search<'_> {
         Libraries { files, links }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::SERVES;
+
+    /// `stdlib/gpu/nvidia.yaml` tells people and the compiler what the driver brings; it must not tell of more than is brought.
+    #[test]
+    fn the_table_of_drivers_files_is_served() {
+        let table = include_str!("../../../stdlib/gpu/nvidia.yaml");
+        let mut seen = 0;
+        for line in table.lines() {
+            let Some((capability, rest)) = line.trim().split_once(": {libs: [") else { continue };
+            let libraries = rest.split(']').next().unwrap_or_default();
+            for library in libraries.split(", ").filter(|name| !name.is_empty()) {
+                let serves = SERVES.iter().find(|(name, _)| *name == library).map(|(_, serves)| serves);
+                let named = serves.and_then(|serves| serde_json::to_value(serves).ok());
+                assert_eq!(named, Some(capability.into()), "{library}");
+                seen += 1;
+            }
+        }
+        assert!(seen > 30, "the table has {seen} libraries");
+    }
+}

@@ -6,6 +6,7 @@
 
 pub(crate) mod library;
 mod search;
+mod smi;
 pub(crate) mod watch;
 
 use std::ffi::OsString;
@@ -45,18 +46,35 @@ pub(super) enum Silence {
     Because(String),
 }
 
-/// Asks NVML.
+/// Asks NVML; through nvidia-smi where the library cannot be loaded.
 pub(super) fn ask(machine: &Machine) -> Result<Said, Silence> {
     let files = search::files(machine).ok_or(Silence::NotAsked)?;
+    match ask_library(machine, &files) {
+        // What hangs once would hang again.
+        Err(Silence::Because(why)) if !why.starts_with(NO_ANSWER) => match smi::ask(machine) {
+            Some(mut said) => {
+                said.notes.push(format!("nvidia-smi tells of NVIDIA's cards, and nothing of NVLink: {why}"));
+                Ok(said)
+            }
+            None => Err(Silence::Because(why)),
+        },
+        answer => answer,
+    }
+}
+
+/// How a silence begins that lasted too long.
+const NO_ANSWER: &str = "no answer";
+
+fn ask_library(machine: &Machine, files: &[PathBuf]) -> Result<Said, Silence> {
     let Some((program, words)) = machine.nvml.asker.split_first() else {
-        return library::ask(&files).map_err(Silence::Because);
+        return library::ask(files).map_err(Silence::Because);
     };
     let mut command = Command::new(program);
-    command.args(words).args(&files);
+    command.args(words).args(files);
     let patience = machine.nvml.patience;
     let heard = timed::run(&mut command, patience).map_err(|error| {
         Silence::Because(match error.kind() {
-            std::io::ErrorKind::TimedOut => format!("no answer in {} s", patience.as_secs_f32()),
+            std::io::ErrorKind::TimedOut => format!("{NO_ANSWER} in {} s", patience.as_secs_f32()),
             _ => error.to_string(),
         })
     })?;

@@ -14,7 +14,7 @@ use oci_spec::runtime::{Mount, Spec};
 
 use super::cdi::edit;
 use super::lease::{Leased, Sharing, Slot};
-use super::sharing::{HAMI_LIBRARY, Means};
+use super::sharing::Means;
 use super::{DeviceId, Inventory, Machine, mps};
 use crate::error::Result;
 use crate::job::Places;
@@ -28,6 +28,9 @@ pub struct Served {
     /// HAMi-core's library, and the folder where programs on this machine wait for each other.
     hami: Option<(PathBuf, PathBuf)>,
 }
+
+/// Where a container has HAMi-core's library: in a folder that everybody may make, without root too.
+const HAMI_INSIDE: &str = "/tmp/jobc-vgpu/libvgpu.so";
 
 /// Where HAMi-core's programs lock each other out, in a container.
 const HAMI_LOCKS: &str = "/tmp/vgpulock";
@@ -94,10 +97,10 @@ impl Served {
 
 /// Has HAMi-core's library loaded into every program (HAMi-core, README, "Usage").
 fn load_hami(spec: &mut Spec, library: &Path, locks: &Path, slots: &[Slot]) {
-    edit::add_mount(spec, bind(library, Path::new(HAMI_LIBRARY), true));
+    edit::add_mount(spec, bind(library, Path::new(HAMI_INSIDE), true));
     edit::add_mount(spec, bind(locks, Path::new(HAMI_LOCKS), false));
     let before = variable(spec, "LD_PRELOAD").filter(|value| !value.is_empty());
-    let preload = before.map_or_else(|| HAMI_LIBRARY.to_owned(), |other| format!("{HAMI_LIBRARY}:{other}"));
+    let preload = before.map_or_else(|| HAMI_INSIDE.to_owned(), |other| format!("{HAMI_INSIDE}:{other}"));
     edit::set_variable(spec, &format!("LD_PRELOAD={preload}"));
     edit::set_variable(spec, &format!("CUDA_DEVICE_MEMORY_SHARED_CACHE={HAMI_COUNTS}"));
     for (number, slice) in slots.iter().filter_map(|slot| slot.slice.as_ref()).enumerate() {
@@ -171,12 +174,12 @@ mod tests {
         });
         let env = spec.process().as_ref().unwrap().env().clone().unwrap();
         assert_snapshot!(env.into_iter().chain(mounts).collect::<Vec<_>>().join("\n"), @r"
-        LD_PRELOAD=/usr/local/vgpu/libvgpu.so:/own.so
+        LD_PRELOAD=/tmp/jobc-vgpu/libvgpu.so:/own.so
         CUDA_DEVICE_MEMORY_SHARED_CACHE=/tmp/jobc-vgpu.cache
         CUDA_DEVICE_MEMORY_LIMIT_0=8192m
         CUDA_DEVICE_MEMORY_LIMIT_1=1m
         CUDA_DEVICE_SM_LIMIT=40
-        /machine/libvgpu.so at /usr/local/vgpu/libvgpu.so, rbind rprivate nosuid nodev ro
+        /machine/libvgpu.so at /tmp/jobc-vgpu/libvgpu.so, rbind rprivate nosuid nodev ro
         /run/locks at /tmp/vgpulock, rbind rprivate nosuid nodev
         ");
     }

@@ -74,6 +74,8 @@ pub struct Request<'a> {
     pub secrets: IndexMap<String, Secret>,
     /// Whether steps are carried out although their results are known.
     pub no_cache: bool,
+    /// The digests by which images are taken that the Dockerfile names otherwise, by those names (`jobc.lock`).
+    pub locked: IndexMap<String, Digest>,
     /// Whether bases are asked for where they come from, although the store has them.
     pub pull: bool,
     /// The latest time that files and the image may have, in seconds since 1970: `SOURCE_DATE_EPOCH`.

@@ -12,9 +12,10 @@ use std::path::Path;
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, Stat, openat2};
 use serde::{Deserialize, Serialize};
 
-use super::unpack::{Whose, attribute_names, pack_apart};
+use super::unpack::{Whose, pack_apart};
 use crate::bundle::because;
 use crate::error::{Error, Kind, Result};
+use crate::root::layers::copy::attribute_names;
 use crate::root::layers::is_opaque;
 use crate::tar::{Entry, Kind as Is, Time, Writer};
 

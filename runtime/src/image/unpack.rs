@@ -21,7 +21,7 @@ mod settled;
 mod whose;
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -29,11 +29,11 @@ use super::{Descriptor, Digest, Image, Progress, Store, Told};
 use crate::bundle::because;
 use crate::error::{Error, Kind, Result};
 use crate::root::archive::tree::Owners;
+use crate::root::layers::Layers;
 
 pub(super) use apart::pack as pack_apart;
 pub use apart::{COMMAND, become_worker, remove};
 pub use limits::Limits;
-pub(super) use seam::attribute_names;
 pub use whose::Whose;
 
 /// As many layers are unpacked at a time at most: each takes two threads and some megabytes.
@@ -84,6 +84,35 @@ pub fn layers_within(
     seam::found(&unpacking)?.ok_or_else(|| {
         Error::new(Kind::State, "the layers were removed while they were unpacked").help("try again")
     })
+}
+
+/// Copies folders, the lowest first, into one that is made: a root without an overlay, for one container, where the kernel or the
+/// file system refuses overlays. It takes its time and its bytes, which its user is to be told.
+///
+/// # Errors
+///
+/// The folder is there; no space left. Nothing is left then.
+pub fn copy(folders: &[PathBuf], to: &Path) -> Result<()> {
+    match Whose::mine()? {
+        Whose::Ids(maps) => apart::copy(folders, to, &maps),
+        Whose::Root | Whose::One => copy_here(folders, to),
+    }
+}
+
+fn copy_here(folders: &[PathBuf], to: &Path) -> Result<()> {
+    let failed = |error: std::io::Error| {
+        Error::new(
+            Kind::Machine,
+            format!("cannot copy the layers to `{}`: {}", to.display(), because(&error)),
+        )
+    };
+    fs::create_dir(to).map_err(failed)?;
+    let copied = Layers::open(folders).map_err(std::io::Error::from).and_then(|layers| layers.copy_to(to));
+    if copied.is_err() {
+        // The first error is the one to tell.
+        let _ = crate::root::remove::remove(to);
+    }
+    copied.map_err(failed)
 }
 
 /// An image whose layers are to become folders.

@@ -4,6 +4,8 @@
 //! layer that has a name wins, folders merge, a character device 0:0 hides a name below, and an opaque folder all that is
 //! below it.
 
+pub(crate) mod copy;
+
 use std::collections::VecDeque;
 use std::ffi::{CStr, CString};
 use std::ops::Range;

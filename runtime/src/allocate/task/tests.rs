@@ -123,7 +123,7 @@ fn a_task_gets_what_only_this_run_knows() {
     assert_snapshot!(case.told(&shown(&given)), @r#"
     {
       "root": {
-        "path": "ROOT/container-0/root",
+        "path": "ROOT/container-0/root/root",
         "readonly": true
       },
       "process": {

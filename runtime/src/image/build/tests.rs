@@ -75,6 +75,7 @@ impl Case {
             pull: false,
             epoch: None,
             platform,
+            locked: IndexMap::new(),
             compression: Compression::Gzip,
             fetch: None,
         };
@@ -246,6 +247,7 @@ fn a_build_that_is_given_up_ends_at_once_and_leaves_nothing() {
         pull: false,
         epoch: None,
         platform: Platform::here(),
+        locked: IndexMap::new(),
         compression: Compression::Gzip,
         fetch: None,
     };
@@ -306,6 +308,30 @@ fn what_is_removed_is_not_in_the_image() {
     // From the layers in the store, too.
     let again = format!("{text}RUN ls /d /e # again\n");
     assert_eq!(case.build(&again).output, ["/d:", "b", "", "/e:", "y"]);
+}
+
+#[test]
+fn a_locked_base_is_taken_by_its_digest_whatever_has_its_name() {
+    let Some(case) = Case::new() else { return };
+    case.file("a", "1");
+    let name: Reference = "locked.example/base:1".parse().unwrap();
+    let tagged = |text: &str| {
+        let built = case.build(text);
+        case.store.tag(&name, &built.descriptor).unwrap();
+        built.descriptor.digest
+    };
+    // Still in the store under another name, as what was pulled by its digest is.
+    let first = tagged("FROM scratch\nCOPY a /a\nLABEL which=first\n");
+    case.store.tag(&name.at(&first), &case.store.find(&name).unwrap().unwrap()).unwrap();
+    tagged("FROM scratch\nLABEL which=second\n");
+    let label = |locked: Option<&Digest>| {
+        let built = case.try_build("FROM locked.example/base:1\nLABEL x=y\n", |request| {
+            request.locked.extend(locked.map(|digest| ("locked.example/base:1".to_owned(), digest.clone())));
+        });
+        built.unwrap().image.config.config.labels["which"].clone()
+    };
+    assert_eq!(label(None), "second");
+    assert_eq!(label(Some(&first)), "first");
 }
 
 #[test]

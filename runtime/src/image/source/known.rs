@@ -44,6 +44,5 @@ fn note_of(store: &Store, source: &Path) -> Option<PathBuf> {
 
 fn known(store: &Store, note: &Path) -> Option<Descriptor> {
     let known: Descriptor = serde_json::from_slice(&fs::read(note).ok()?).ok()?;
-    let image = store.image(&known, &Platform::here()).ok()?;
-    image.manifest.layers.iter().all(|layer| store.has(&layer.digest)).then_some(known)
+    store.is_whole(&known, &Platform::here()).then_some(known)
 }

@@ -45,6 +45,12 @@ impl Store {
         Ok(image)
     }
 
+    /// Whether everything of an image for a platform is here.
+    pub fn is_whole(&self, descriptor: &Descriptor, platform: &Platform) -> bool {
+        let image = self.image(descriptor, platform);
+        image.is_ok_and(|image| image.manifest.layers.iter().all(|layer| self.has(&layer.digest)))
+    }
+
     /// The manifest for a platform: itself, or the best of an index.
     ///
     /// # Errors

@@ -47,6 +47,8 @@ enum Order {
     },
     /// Write a folder of files as a layer.
     Pack { folder: PathBuf, pack: Pack },
+    /// Copy layers into one folder.
+    Copy { folders: Vec<PathBuf>, to: PathBuf },
     /// Remove a folder.
     Remove { folder: PathBuf },
 }
@@ -107,6 +109,13 @@ pub(in crate::image) fn pack(
     copied
         .map_err(|error| Error::new(Kind::Machine, format!("cannot write the layer: {}", because(&error))))?;
     said
+}
+
+/// Copies layers into one folder with the ids of a user.
+pub(super) fn copy(folders: &[PathBuf], to: &std::path::Path, maps: &IdMaps) -> Result<()> {
+    let order = Order::Copy { folders: folders.to_vec(), to: to.to_owned() };
+    let (mut worker, _) = Worker::start(maps, &order, Stdio::null())?;
+    worker.attend(&AtomicBool::new(false), &mut |_| {})
 }
 
 /// Removes a folder whose files belong to the ids of a user.
@@ -265,6 +274,7 @@ fn carry_out(order: Order, say: &(dyn Fn(&Said) + Sync)) -> Result<()> {
             let mut output = io::BufWriter::with_capacity(1 << 18, output);
             pack::write(&folder, &pack, &mut output)
         }
+        Order::Copy { folders, to } => super::copy_here(&folders, &to),
         Order::Remove { folder } => crate::root::remove::remove(&folder),
     }
 }

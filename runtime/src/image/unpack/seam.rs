@@ -6,21 +6,21 @@
 //! nothing else. Most images need none.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::ffi::{CStr, CString};
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, FileType, Gid, Mode, OFlags, Stat, Timespec, Timestamps, Uid, XattrFlags};
+use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::part::Part;
 use super::{Unpacking, settled};
 use crate::error::{Error, Kind, Result};
 use crate::image::Digest;
-use crate::root::archive::tree::{Left, is_given};
+use crate::root::archive::tree::Left;
+use crate::root::layers::copy::alike;
 use crate::root::layers::{Layers, Seen};
 
 type Names = Vec<Vec<u8>>;
@@ -143,13 +143,13 @@ impl Seam {
     }
 
     fn write(&self, root: &Path) -> io::Result<()> {
-        let at = |names: &Names| root.join(Path::new(std::ffi::OsStr::from_bytes(&names.join(&b'/'))));
+        let at = |names: &Names| root.join(Path::new(OsStr::from_bytes(&names.join(&b'/'))));
         for (folder, _) in &self.folders {
             fs::create_dir(at(folder))?;
         }
         for (seen, from, names) in &self.files {
             let (first, others) = names.split_first().expect("a borrowed file has a name");
-            self.copy(seen, from, &at(first))?;
+            self.layers.copy_file(seen, from, &at(first))?;
             for name in others {
                 fs::hard_link(at(first), at(name))?;
             }
@@ -165,33 +165,6 @@ impl Seam {
             }
         }
         Ok(())
-    }
-
-    /// Copies what is no folder.
-    fn copy(&self, seen: &Seen, from: &Names, to: &Path) -> io::Result<()> {
-        let stat = &seen.stat;
-        match FileType::from_raw_mode(stat.st_mode) {
-            FileType::RegularFile => {
-                let mut source = File::from(self.layers.open_in(seen.layer, from, OFlags::RDONLY)?);
-                let mut made = File::create_new(to)?;
-                io::copy(&mut source, &mut made)?;
-                alike(&made, &OwnedFd::from(source), stat)
-            }
-            FileType::Symlink => {
-                let target = self.layers.read_link(seen.layer, from)?;
-                rustix::fs::symlinkat(&target, CWD, to)?;
-                let (uid, gid) = owner(stat);
-                rustix::fs::chownat(CWD, to, uid, gid, AtFlags::SYMLINK_NOFOLLOW)?;
-                Ok(rustix::fs::utimensat(CWD, to, &times(stat), AtFlags::SYMLINK_NOFOLLOW)?)
-            }
-            kind => {
-                rustix::fs::mknodat(CWD, to, kind, Mode::from_raw_mode(stat.st_mode & 0o7777), stat.st_rdev)?;
-                let (uid, gid) = owner(stat);
-                rustix::fs::chownat(CWD, to, uid, gid, AtFlags::SYMLINK_NOFOLLOW)?;
-                rustix::fs::chmodat(CWD, to, Mode::from_raw_mode(stat.st_mode & 0o7777), AtFlags::empty())?;
-                Ok(rustix::fs::utimensat(CWD, to, &times(stat), AtFlags::SYMLINK_NOFOLLOW)?)
-            }
-        }
     }
 }
 
@@ -241,45 +214,6 @@ pub(super) fn no_such_target(name: &[u8], target: &[u8]) -> Error {
     let (name, target) = (String::from_utf8_lossy(name), String::from_utf8_lossy(target));
     Error::new(Kind::Machine, format!("`{name}` is a hard link to `{target}`, which is in no layer"))
         .help("ask who made the image")
-}
-
-/// Gives a file or folder the owner, bits, attributes and times of another.
-fn alike(made: &File, other: &OwnedFd, stat: &Stat) -> io::Result<()> {
-    let (uid, gid) = owner(stat);
-    rustix::fs::fchown(made, uid, gid)?;
-    for name in attribute_names(other)? {
-        let mut value = vec![0; 1 << 16];
-        let count = rustix::fs::fgetxattr(other, &name, &mut value[..])?;
-        rustix::fs::fsetxattr(made, &name, &value[..count], XattrFlags::empty())?;
-    }
-    rustix::fs::fchmod(made, Mode::from_raw_mode(stat.st_mode & 0o7777))?;
-    Ok(rustix::fs::futimens(made, &times(stat))?)
-}
-
-/// The names of the attributes of an open file that images have.
-pub(in crate::image) fn attribute_names(file: impl AsFd) -> io::Result<Vec<CString>> {
-    let mut names = vec![0; 1 << 16];
-    let count = match rustix::fs::flistxattr(file, &mut names[..]) {
-        Err(Errno::NOTSUP) => 0,
-        other => other?,
-    };
-    let mut found: Vec<CString> = names[..count]
-        .split_inclusive(|&byte| byte == 0)
-        .filter_map(|name| CStr::from_bytes_with_nul(name).ok())
-        .filter(|name| is_given(name.to_bytes()))
-        .map(CStr::to_owned)
-        .collect();
-    found.sort();
-    Ok(found)
-}
-
-fn owner(stat: &Stat) -> (Option<Uid>, Option<Gid>) {
-    (Some(Uid::from_raw(stat.st_uid)), Some(Gid::from_raw(stat.st_gid)))
-}
-
-fn times(stat: &Stat) -> Timestamps {
-    let time = Timespec { tv_sec: stat.st_mtime, tv_nsec: stat.st_mtime_nsec.cast_signed() };
-    Timestamps { last_access: time, last_modification: time }
 }
 
 fn names(path: &[u8]) -> Names {

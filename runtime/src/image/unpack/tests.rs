@@ -1,13 +1,12 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
-use std::path::Path;
 
 use super::*;
 use crate::image::config::Config;
 use crate::image::manifest::media;
 use crate::image::{Manifest, Platform, progress::untold};
-use crate::root::layers::{Layers, is_opaque};
+use crate::root::layers::is_opaque;
 use crate::tar::{Entry, Kind as Is, Time, Writer};
 
 static GO_ON: AtomicBool = AtomicBool::new(false);
@@ -255,6 +254,41 @@ fn a_layer_of_another_boot_is_unpacked_anew_unless_it_is_on_the_disk() {
     fs::rename(place, place.with_extension("away")).expect("renamed");
     assert!(!unpacked().join("old").exists());
     assert!(!Path::new(&part).exists());
+}
+
+#[test]
+fn a_copy_is_what_an_overlay_would_show() {
+    if !is_root() {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a folder");
+    let layers = [
+        tar(&[
+            "d ./ 711",
+            "d a/ 750",
+            "f a/x old",
+            "f a/gone text",
+            "h linked a/x",
+            "d b/ 755",
+            "f b/hidden text",
+        ]),
+        tar(&["d ./ 755", "f a/.wh.gone ", "f a/y new", "d b/ 700", "f b/.wh..wh..opq ", "l b/link ../a/y"]),
+    ];
+    let (store, image) = image(dir.path(), &layers);
+    let folders = super::layers(&store, &image, &untold, &GO_ON).expect("layers");
+    let to = dir.path().join("copy");
+    copy(&folders, &to).expect("copied");
+    insta::assert_snapshot!(listed(&to), @r"
+    a/ 750 1001
+    a/x = old 640 1002
+    a/y = new 640 1002
+    b/ 700 1003
+    b/link -> ../a/y 777 1005
+    linked = old 640 1002
+    ");
+    let inode = |name: &str| fs::metadata(to.join(name)).expect("data").ino();
+    assert_eq!(inode("a/x"), inode("linked"));
+    assert!(copy(&folders, &to).is_err(), "it is there");
 }
 
 #[test]

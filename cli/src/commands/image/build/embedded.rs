@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use indexmap::IndexMap;
 use jobc_runtime::error::Error;
 use jobc_runtime::image::build::{self, BuildError, Compression, Request};
 use jobc_runtime::image::dockerfile::ignore::{self, Ignore};
@@ -19,6 +20,7 @@ use crate::args::image::BuildArgs;
 use crate::commands::jobs::{Failure, Result};
 use crate::progress::Meter;
 use crate::report::container_error;
+use crate::table::visible;
 use crate::{Outcome, registries, terminal};
 
 /// What a shell says of a program that Ctrl-C ended.
@@ -46,6 +48,7 @@ pub(super) fn build(
         pull: args.pull,
         epoch: args.timestamp,
         platform,
+        locked: IndexMap::new(),
         compression: Compression::default(),
         fetch: fetch.as_deref(),
     };
@@ -69,10 +72,12 @@ pub(super) fn build(
             // Whoever saw no progress has not seen these lines either.
             if args.quiet {
                 for line in output {
-                    terminal::eprint(&format!("{}\n", String::from_utf8_lossy(&line)));
+                    terminal::eprint(&format!("{}\n", visible(&String::from_utf8_lossy(&line))));
                 }
             }
-            terminal::eprint(&container_error(&Error { message: placed(&error, span, file), ..error }));
+            let message = placed(&error, span, file);
+            // A place in the configuration of a command's container is none that somebody wrote.
+            terminal::eprint(&container_error(&Error { message, place: None, ..error }));
             Ok(ExitCode::from(Outcome::Errors as u8))
         }
     }

@@ -11,6 +11,7 @@ use jobc_runtime::admission::ports;
 use jobc_runtime::error::{Error, Kind, Result};
 use jobc_runtime::gpu::{Inventory, Machine};
 use jobc_schema::BackendName;
+use jobc_schema::plan::ImageSource;
 
 use super::{Built, BuiltJob};
 use crate::args::run::RunArgs;
@@ -53,6 +54,15 @@ pub(super) fn compile(
     let scaled = planned.as_mut().map(|planned| std::mem::take(&mut planned.scaled)).unwrap_or_default();
     for job in planned.iter_mut().flat_map(|planned| &mut planned.jobs) {
         ports::choose_for(job, ledger)?;
+    }
+    for job in planned.iter_mut().flat_map(|planned| &mut planned.jobs) {
+        // What is built of an image block is built of its Dockerfile.
+        if job.images.values().any(|image| matches!(image.source, ImageSource::Build { .. })) {
+            request.only_backends = vec![BackendName::Oci, BackendName::Dockerfile];
+            if !job.target.settings.backends.contains(&BackendName::Dockerfile) {
+                job.target.settings.backends.push(BackendName::Dockerfile);
+            }
+        }
     }
     let outputs = planned.map(|planned| build(&sources, planned, &request, &mut sink)).unwrap_or_default();
     if report::findings(&sources, sink, format, true) != Outcome::Fine {

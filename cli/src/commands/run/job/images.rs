@@ -1,6 +1,8 @@
 //! The images of a job, before it begins: fetched, built and unpacked by the command that a person watches, so that its
 //! supervisor, which never speaks with a registry, finds them in the store.
 
+mod built;
+
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -94,7 +96,7 @@ pub(super) fn provide(args: &RunArgs, built: &Built, signals: &Signals, format: 
         let provider = Provider { args, built, store: &store, told: &told, stopped: &stopped, known };
         let mut of: HashMap<String, IndexMap<String, Descriptor>> = HashMap::new();
         for (job, role, image) in images {
-            let manifest = provider.provide(job, role, image).map_err(|error| at(image, error))?;
+            let manifest = provider.provide(job, image).map_err(|error| at(image, error))?;
             of.entry(job.plan.name.clone()).or_default().insert(role.name.clone(), manifest);
         }
         Ok(of)
@@ -133,7 +135,7 @@ pub(super) fn at_hand(args: &RunArgs, built: &Built, job: &BuiltJob) -> Result<(
 /// The same error, at the field of the job file that declares the image.
 fn at(image: &ImagePlan, error: Error) -> Error {
     let field = image.declared_at.to_string().trim_start_matches('/').replace('/', ".");
-    Error { message: format!("`{field}`: {}", error.message), ..error }
+    Error { message: format!("`{field}`: {}", error.message), place: None, ..error }
 }
 
 /// A folder that is a root file system, and no image that would have to be unpacked.
@@ -167,7 +169,7 @@ struct Provider<'a> {
 
 impl Provider<'_> {
     /// The manifest of a role's image, whose layers are unpacked.
-    fn provide(&self, job: &BuiltJob, role: &RolePlan, image: &ImagePlan) -> Result<Descriptor> {
+    fn provide(&self, job: &BuiltJob, image: &ImagePlan) -> Result<Descriptor> {
         let key = format!("{}\n{}", job.plan.name, image.reference);
         let key = if image.source.is_built() { key } else { image.reference.clone() };
         if let Some(known) = self.known.borrow().get(&key) {
@@ -178,10 +180,7 @@ impl Provider<'_> {
             ImageSource::File { path } => {
                 source::the_image(self.store, &self.built.folder.join(path), self.told, self.stopped)
             }
-            _ => Err(Error::new(
-                Kind::Unsupported,
-                format!("the image `{}` of `{}` is not built yet", image.reference, role.name),
-            )),
+            _ => built::build(self, job, image),
         };
         let image = self.store.image(&found?, &Platform::here())?;
         unpack::layers(self.store, &image, self.told, self.stopped)?;
@@ -192,14 +191,15 @@ impl Provider<'_> {
     /// An image by its reference: of the store, or of its registry.
     fn fetched(&self, name: &str) -> Result<Descriptor> {
         let reference: Reference = name.parse()?;
-        let there = self.store.find(&reference)?;
+        let here = Platform::here();
+        let there = self.store.find(&reference)?.filter(|there| self.store.is_whole(there, &here));
         match (self.args.pull, there) {
             (Pull::Missing | Pull::Never, Some(there)) => Ok(there),
             (Pull::Never, None) => Err(Error::new(Kind::State, format!("the image `{name}` is not here"))
                 .help(format!("fetch it with `jobc image pull {name}`, or leave `--pull never` out"))),
             (Pull::Missing | Pull::Always, _) => {
                 let fetch: Box<dyn Fetch> = registries::fetcher(false)?;
-                fetch.fetch(self.store, &reference, &Platform::here(), self.told)
+                fetch.fetch(self.store, &reference, &here, self.told)
             }
         }
     }

@@ -70,8 +70,10 @@ pub(super) fn taking(builder: &Builder<'_>, from: &From) -> Outcome<Taking> {
 /// An image of the store; where it is not there, one that is fetched.
 fn image(builder: &Builder<'_>, reference: &str, platform: Option<&str>) -> Outcome<Image> {
     let platform: Platform = platform.map_or_else(|| Ok(builder.request.platform.clone()), str::parse)?;
-    let name: Reference = reference.parse()?;
-    let there = if builder.request.pull { None } else { builder.store.find(&name)? };
+    let mut name: Reference = reference.parse()?;
+    name.digest = builder.request.locked.get(reference).cloned().or(name.digest);
+    let there = builder.store.find(&name)?;
+    let there = there.filter(|there| !builder.request.pull && builder.store.is_whole(there, &platform));
     let descriptor = match (there, builder.request.fetch) {
         (Some(descriptor), _) => descriptor,
         (None, Some(fetch)) => fetch.fetch(builder.store, &name, &platform, builder.told)?,

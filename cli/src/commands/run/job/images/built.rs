@@ -1,0 +1,148 @@
+//! Images that a job builds: by the Dockerfile that was compiled from its image block, or one of the user's own.
+
+use std::path::PathBuf;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use indexmap::IndexMap;
+use jobc_compiler::compile::Artifact;
+use jobc_runtime::error::{Error, Kind, Result};
+use jobc_runtime::image::build::{self, BuildError, Compression, Request};
+use jobc_runtime::image::dockerfile::ignore::{self, Ignore};
+use jobc_runtime::image::dockerfile::{self, Options, Refusal, Refusals};
+use jobc_runtime::image::{Descriptor, Digest, Platform};
+use jobc_runtime::secrets::Secrets;
+use jobc_schema::plan::{ImagePlan, ImageSource};
+
+use super::Provider;
+use crate::args::FormatArg;
+use crate::args::run::Pull;
+use crate::commands::image::dockerfile_errors;
+use crate::commands::run::job::BuiltJob;
+use crate::input::reason;
+use crate::registries;
+
+/// What a build takes of a job.
+struct Recipe {
+    /// The Dockerfile's name in findings.
+    shown: Utf8PathBuf,
+    text: Vec<u8>,
+    /// The name and the text of what is not seen of the context.
+    ignored: Option<(Utf8PathBuf, Vec<u8>)>,
+    context: PathBuf,
+    target: Option<String>,
+    args: Vec<(String, String)>,
+}
+
+/// Builds an image of a job. What is wrong with its Dockerfile is shown at its lines.
+pub(super) fn build(by: &Provider<'_>, job: &BuiltJob, image: &ImagePlan) -> Result<Descriptor> {
+    let recipe = recipe(by, job, image)?;
+    let platform = match &image.source {
+        ImageSource::Build { platform: Some(platform), .. } => platform.parse()?,
+        _ => Platform::here(),
+    };
+    let (here, wanted) = (Platform::here().to_string(), platform.to_string());
+    let options = Options {
+        args: &recipe.args,
+        target: recipe.target.as_deref(),
+        platform: &wanted,
+        build_platform: &here,
+    };
+    let build = dockerfile::read(&recipe.text, &options)
+        .map_err(|Refusals(refusals)| refused(image, &recipe.shown, &recipe.text, &refusals))?;
+    let ignore = match &recipe.ignored {
+        None => Ignore::default(),
+        Some((shown, text)) => Ignore::read(&String::from_utf8_lossy(text))
+            .map_err(|Refusals(refusals)| refused(image, shown, text, &refusals))?,
+    };
+    let fetch = match by.args.pull {
+        Pull::Never => None,
+        _ if cfg!(feature = "registry") => Some(registries::fetcher(false)?),
+        _ => None,
+    };
+    let secrets = Secrets::read(&job.plan, &by.built.folder)?;
+    let named: &[String] = if let ImageSource::Build { secrets, .. } = &image.source { secrets } else { &[] };
+    let request = Request {
+        build: &build,
+        context: Some(recipe.context),
+        ignore,
+        labels: IndexMap::new(),
+        tags: vec![image.reference.parse()?],
+        secrets: named
+            .iter()
+            .map(|name| Ok((name.clone(), secrets.get(name)?.clone())))
+            .collect::<Result<_>>()?,
+        locked: locked(image)?,
+        no_cache: false,
+        pull: by.args.pull == Pull::Always,
+        epoch: None,
+        platform,
+        compression: Compression::default(),
+        fetch: fetch.as_deref(),
+    };
+    build::build(by.store, &request, by.told, by.stopped).map_err(|error| match error {
+        BuildError::Refused(refusals) => refused(image, &recipe.shown, &recipe.text, &refusals),
+        BuildError::Failed(failure) => {
+            let build::Failure { span, error, .. } = *failure;
+            let line = span.map(|span| line(&recipe.text, span.start));
+            let place = line.map(|line| format!("{}:{line}: ", recipe.shown)).unwrap_or_default();
+            Error { message: format!("{place}{}", error.message), ..error }
+        }
+    })
+}
+
+/// The digests that jobc.lock has for bases. In a Dockerfile that was compiled they stand already.
+fn locked(image: &ImagePlan) -> Result<IndexMap<String, Digest>> {
+    let ImageSource::Dockerfile { locked, .. } = &image.source else { return Ok(IndexMap::new()) };
+    locked.iter().map(|(name, digest)| Ok((name.clone(), digest.parse()?))).collect()
+}
+
+fn recipe(by: &Provider<'_>, job: &BuiltJob, image: &ImagePlan) -> Result<Recipe> {
+    let folder = &by.built.folder;
+    if let ImageSource::Dockerfile { path, context, target, args, .. } = &image.source {
+        let file = folder.join(path);
+        let context = folder.join(context);
+        let text = read(&file)?;
+        let ignored = ignore::file(Some(&file), &context)
+            .map(|path| Ok((Utf8PathBuf::from(path.to_string_lossy().into_owned()), read(&path)?)))
+            .transpose()?;
+        let args = args.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+        return Ok(Recipe { shown: path.into(), text, ignored, context, target: target.clone(), args });
+    }
+    let name = job.plan.images.iter().find(|(_, other)| other.reference == image.reference);
+    let place = Utf8Path::new("dockerfile").join(name.map_or("", |(name, _)| name));
+    let file = |name: &str| job.files.iter().find(|file: &&Artifact| file.path == place.join(name));
+    let dockerfile = file("Dockerfile").ok_or_else(|| {
+        Error::new(Kind::Config, format!("there is no Dockerfile of the image `{}`", image.reference))
+            .help("build the plan with the dockerfile backend, or run the job file itself")
+    })?;
+    Ok(Recipe {
+        shown: dockerfile.path.clone(),
+        text: dockerfile.bytes.clone(),
+        ignored: file("Dockerfile.dockerignore").map(|file| (file.path.clone(), file.bytes.clone())),
+        context: folder.clone(),
+        target: None,
+        args: Vec::new(),
+    })
+}
+
+fn read(path: &std::path::Path) -> Result<Vec<u8>> {
+    std::fs::read(path).map_err(|error| {
+        Error::new(Kind::Config, format!("cannot read `{}`: {}", path.display(), reason(&error)))
+    })
+}
+
+fn line(text: &[u8], offset: usize) -> usize {
+    text[..offset.min(text.len())].iter().filter(|byte| **byte == b'\n').count() + 1
+}
+
+/// Shows what is wrong with a Dockerfile; what is returned says that it was shown.
+fn refused(image: &ImagePlan, shown: &Utf8Path, text: &[u8], refusals: &[Refusal]) -> Error {
+    dockerfile_errors::show(shown, text, refusals, &[], FormatArg::Text);
+    let error = Error::new(Kind::Config, format!("the image `{}` cannot be built", image.reference));
+    if refusals.iter().all(|refusal| refusal.unsupported) {
+        return error.help(
+            "another builder may: `jobc image build --builder docker`, and name that image in the job",
+        );
+    }
+    error.help("correct what is shown above")
+}

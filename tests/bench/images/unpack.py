@@ -1,0 +1,89 @@
+#!/usr/bin/env python3
+"""Import and unpack of one image, side by side: ours, skopeo with umoci, and buildah; and what memory ours takes.
+
+    tests/bench/images/unpack.py [--binary PATH] [--rounds N]
+
+The image is that of tests/images: Debian with three layers of changes, compressed by gzip. Each round runs every program once,
+in an order that changes; cold is with the page cache dropped before it (root only). Times are medians. Needs root, and the
+program of runtime/examples/unpack.rs built for release."""
+
+import argparse
+import os
+import random
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+TESTS = Path(__file__).resolve().parents[2]
+for folder in ["runtime", "images"]:
+    sys.path.insert(0, str(TESTS / folder))
+
+import image
+from judge import REPOSITORY, Judge
+
+
+def programs(binary, layout, folder):
+    """Name, and the commands of one import and unpacking to a fresh folder."""
+    store, storage = folder / "store", folder / "storage"
+    buildah = ["buildah", "--root", storage / "root", "--runroot", storage / "run", "--storage-driver", "overlay"]
+    yield "jobc", [[binary, "import", store, layout]]
+    yield "skopeo and umoci", [["skopeo", "--insecure-policy", "copy", f"oci:{layout}:debian", f"oci:{store}:debian"],
+                               ["umoci", "unpack", "--image", f"{store}:debian", folder / "bundle"]]
+    yield "buildah", [[*buildah, "pull", "--signature-policy", folder / "policy.json", f"oci:{layout}:debian"]]
+
+
+def once(commands, folder, cold):
+    """Seconds of wall time and of processor time."""
+    subprocess.run(["rm", "-rf", *[folder / name for name in ["store", "bundle", "storage"]]], check=True)
+    subprocess.run(["sync"], check=True)
+    if cold:
+        Path("/proc/sys/vm/drop_caches").write_text("3")
+    before, begun = os.times(), time.monotonic()
+    output = ""
+    for command in commands:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            sys.exit(f"{command[0]}: {done.stderr}")
+        output = done.stdout
+    took, after = time.monotonic() - begun, os.times()
+    processor = after.children_user + after.children_system - before.children_user - before.children_system
+    return took, processor, output
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--binary", default=REPOSITORY / "target/release/examples/unpack")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--cold", action="store_true", help="drop the page cache of the whole machine before each")
+    options = parser.parse_args()
+    layout = image.make(Judge("bench", __doc__))
+    size = sum(path.stat().st_size for path in (layout / "blobs/sha256").iterdir())
+    print(f"{size / 2**20:.0f} MiB compressed, load {os.getloadavg()[0]:.1f}, {'cold' if options.cold else 'warm'}")
+    with tempfile.TemporaryDirectory(prefix="jobc-bench-", dir=image.PLACE) as name:
+        folder = Path(name)
+        (folder / "policy.json").write_text('{"default": [{"type": "insecureAcceptAnything"}]}')
+        all_ = [(name, commands) for name, commands in programs(options.binary, layout, folder)
+                if shutil.which(str(commands[0][0])) or print(f"{name}: not installed")]
+        times = {name: [] for name, _ in all_}
+        peak = 0
+        for _ in range(options.rounds):
+            for name, commands in random.sample(all_, len(all_)):
+                took, processor, output = once(commands, folder, options.cold)
+                times[name].append((took, processor))
+                if name == "jobc":
+                    peak = max(peak, int(output.split()[-1]))
+        subprocess.run(["rm", "-rf", folder / "store", folder / "bundle", folder / "storage"], check=True)
+    ours = statistics.median(took for took, _ in times["jobc"])
+    for name, list_ in times.items():
+        took = statistics.median(took for took, _ in list_)
+        processor = statistics.median(processor for _, processor in list_)
+        print(f"{name:18} {took:6.2f} s wall, {processor:6.2f} s processor, ours is {ours / took:.2f} of it")
+    print(f"peak memory of ours: {peak / 1024:.1f} MiB")
+
+
+if __name__ == "__main__":
+    main()

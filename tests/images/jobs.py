@@ -1,0 +1,202 @@
+#!/usr/bin/env python3
+"""Judges jobs that name images: on a machine without a container engine `jobc run` builds, pulls or brings in what they name,
+keeps what is in use, and goes on where a kill has left it.
+
+With `--user range` or `--user single` they run as a normal user.
+"""
+
+import contextlib
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+for folder in ("runtime", "jobs", "images"):
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent / folder))
+
+from alone import jobs_of, problems  # noqa: E402
+from judge import REPOSITORY, Judge  # noqa: E402
+from registry import registry  # noqa: E402
+
+EXAMPLE = REPOSITORY / "examples/local-image"
+JOB = """version: 1
+name: {name}
+image: {image}
+roles:
+  show:
+    run: {run}
+"""
+
+
+def main():
+    judge = Judge("image jobs", __doc__)
+    with jobs_of(judge) as jobs:
+        base = jobs.folder / "base.tar"
+        with base.open("wb") as archive:
+            subprocess.run(["sh", EXAMPLE / "base.sh"], stdout=archive, check=True)
+        for case in (built, archived, pulled, in_use, killed, refused):
+            if judge.wants(case.__name__):
+                judge.judge(case.__name__, problems(case, jobs, base))
+    judge.end()
+
+
+def enforced(jobs):
+    return [] if jobs.account is None else ["--allow-unenforced"]
+
+
+def job(jobs, name, image, run="[bash, -c, 'ls /; cat /etc/passwd']"):
+    """A job file that its user may read."""
+    path = jobs.folder / f"{name}.yaml"
+    path.write_text(JOB.format(name=name, image=image, run=run))
+    return path
+
+
+def ran(result, code, *words):
+    text = result.stdout + result.stderr
+    if result.returncode != code:
+        yield f"it ends with {result.returncode}, not {code}: {text}"
+    yield from (f"`{word}` is not said: {text}" for word in words if word not in text)
+
+
+def built(jobs, base):
+    """The example: an image block on a base that was brought in; the second time every step is known."""
+    copy = jobs.folder / "local-image"
+    shutil.copytree(EXAMPLE, copy, ignore=shutil.ignore_patterns("out"))
+    if jobs.account:
+        for path in [copy, *copy.rglob("*")]:
+            os.chown(path, jobs.account.uid, jobs.account.gid)
+    yield from ran(jobs.call("image", "import", base, "--tag", "base:1"), 0, "base:1")
+    yield from ran(jobs.call("run", *enforced(jobs), copy / "job.yaml", seconds=120), 0, "RUN bash --version")
+    made = {path.name: path.read_text() for path in (copy / "work").iterdir()}
+    if sorted(made) != ["words-0.txt", "words-1.txt"] or not all("GNU bash" in text for text in made.values()):
+        yield f"the tasks wrote {made}"
+    again = jobs.call("run", *enforced(jobs), copy / "job.yaml", seconds=120)
+    yield from ran(again, 0, "(cached)")
+    if sum("(cached)" in line for line in again.stderr.splitlines()) != 2:
+        yield f"not every step was known: {again.stderr}"
+    (copy / "words.sh").write_text("echo changed\n")
+    yield from ran(jobs.call("run", *enforced(jobs), copy / "job.yaml", seconds=120), 0)
+    if (copy / "work/words-0.txt").read_text() != "changed\n":
+        yield "the second script was not copied into the image"
+    yield from ran(jobs.call("image", "verify"), 0)
+
+
+def archived(jobs, base):
+    """An archive and a folder by their paths, and the machine's own files."""
+    folder = jobs.folder / "folder"
+    folder.mkdir()
+    subprocess.run(["tar", "-C", folder, "-xf", base], check=True)
+    if jobs.account:
+        for path in [folder, *folder.rglob("*")]:
+            os.chown(path, jobs.account.uid, jobs.account.gid, follow_symlinks=False)
+    yield from ran(jobs.call("run", *enforced(jobs), job(jobs, "archive", "./base.tar")), 0, "root:x:0:0:root:/:/bin/bash")
+    yield from ran(jobs.call("run", *enforced(jobs), job(jobs, "folder", "./folder")), 0, "root:x:0:0:root:/:/bin/bash")
+    yield from ran(jobs.call("run", *enforced(jobs), job(jobs, "host", "host")), 0, "usr")
+    if shutil.which("skopeo"):
+        jobs.call("image", "import", base, "--tag", "example.com/team/base:1")
+        store = store_of(jobs)
+        archive = jobs.folder / "saved.tar"
+        subprocess.run(["skopeo", "copy", "--quiet", f"oci:{store}:example.com/team/base:1", f"docker-archive:{archive}:saved:1"], check=True)
+        os.chmod(archive, 0o644)
+        yield from ran(jobs.call("run", *enforced(jobs), job(jobs, "saved", "./saved.tar")), 0, "root:x:0:0:root:/:/bin/bash")
+
+
+def store_of(jobs):
+    """The store of the user that the jobs are of."""
+    return jobs.home / ".local/share/jobc/images"
+
+
+def pulled(jobs, base):
+    """An image of a registry: fetched once, and then it runs without the registry."""
+    for tool in ("docker-registry", "skopeo"):
+        if not shutil.which(tool):
+            print(f"image jobs: pulled: skipped: there is no {tool}")
+            return
+    jobs.call("image", "import", base, "--tag", "base:1")
+    with registry(jobs.folder / "registry") as host:
+        name = f"{host}/team/base:1"
+        store = store_of(jobs)
+        subprocess.run(["skopeo", "copy", "--quiet", "--dest-tls-verify=false", f"oci:{store}:docker.io/library/base:1", f"docker://{name}"], check=True)
+        jobs.call("image", "rm", "base:1")
+        settings = jobs.home / ".config/jobc/registries.yaml"
+        settings.parent.mkdir(parents=True, exist_ok=True)
+        settings.write_text(json.dumps({"registries": {host: {"plain_http": True}}}))
+        if jobs.account:
+            for path in (settings.parent.parent, settings.parent, settings):
+                os.chown(path, jobs.account.uid, jobs.account.gid)
+        yield from ran(jobs.call("run", "--pull", "never", *enforced(jobs), job(jobs, "pulled", name)), 125, "is not here", "`image`")
+        yield from ran(jobs.call("run", *enforced(jobs), job(jobs, "pulled", name)), 0, "root:x:0:0:root:/:/bin/bash")
+    yield from ran(jobs.call("run", *enforced(jobs), job(jobs, "pulled", name)), 0)
+    yield from ran(jobs.call("run", "--pull", "always", *enforced(jobs), job(jobs, "pulled", name)), 125, "`image`")
+
+
+def in_use(jobs, base):
+    """What a running job uses stays, whatever is removed; when it has ended, it goes."""
+    for image in json.loads(jobs.call("image", "ls", "--format", "json").stdout):
+        jobs.call("image", "rm", image["name"])
+    jobs.call("image", "gc", "--cache")
+    jobs.call("image", "import", base, "--tag", "used:1")
+    file = job(jobs, "used", "used:1", "[bash, -c, 'while [ ! -e /tmp/end ]; do read -t 0.2 <> <(:) || true; done']")
+    yield from ran(jobs.call("run", "--detach", *enforced(jobs), file), 0)
+    jobs.running("used")
+    unpacked = store_of(jobs) / "unpacked"
+    jobs.call("image", "rm", "used:1")
+    yield from ran(jobs.call("image", "gc"), 0)
+    layers = [path for kind in unpacked.iterdir() for path in kind.iterdir()]
+    if not layers:
+        yield "the layers of a running job were removed"
+    yield from ran(jobs.call("exec", "used", "--", "cat", "/etc/passwd"), 0, "root:x:0:0:root:/:/bin/bash")
+    jobs.call("stop", "used")
+    jobs.call("wait", "used")
+    yield from ran(jobs.call("image", "gc"), 0)
+    left = [path for kind in unpacked.iterdir() for path in kind.iterdir()]
+    if left:
+        yield f"of a job that has ended there is still {left}"
+
+
+def killed(jobs, base):
+    """`jobc run` killed at any moment of bringing in, building and unpacking; the next one goes on and ends well."""
+    copy = jobs.folder / "killed"
+    shutil.copytree(EXAMPLE, copy, ignore=shutil.ignore_patterns("out"))
+    if jobs.account:
+        for path in [copy, *copy.rglob("*")]:
+            os.chown(path, jobs.account.uid, jobs.account.gid)
+    chance = random.Random(7)
+    for number in range(8):
+        jobs.call("image", "gc", "--cache")
+        jobs.call("image", "import", base, "--tag", "base:1")
+        process = subprocess.Popen(jobs.words("run", *enforced(jobs), copy / "job.yaml"), stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=jobs.environment())
+        time.sleep(chance.uniform(0, 0.4))
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+    for name in jobs.call("ps", "--quiet").stdout.split():
+        jobs.call("kill", name)
+        jobs.call("wait", name)
+    yield from ran(jobs.call("image", "verify"), 0)
+    yield from ran(jobs.call("run", *enforced(jobs), copy / "job.yaml", seconds=120), 0)
+    if "GNU bash" not in (copy / "work/words-0.txt").read_text():
+        yield "the image is not what it should be"
+
+
+def refused(jobs, base):
+    """What is wrong is said at its place, and nothing is started."""
+    yield from ran(jobs.call("run", job(jobs, "absent", "./none.tar")), 125, "`image`", "no such file")
+    (jobs.folder / "text").write_text("no archive\n" * 100)
+    yield from ran(jobs.call("run", job(jobs, "text", "./text")), 125, "no archive that can be read")
+    own = jobs.folder / "own.yaml"
+    own.write_text("version: 1\nname: own\nimage: {dockerfile: Own}\nroles: {a: {run: x}}\n")
+    (jobs.folder / "Own").write_text("FROM base:1\nRUN --security=insecure ls\n")
+    yield from ran(jobs.call("run", own), 125, "Own:2:", "cannot be built")
+    (jobs.folder / "Own").write_text("FROM base:1\nRUN false\n")
+    jobs.call("image", "import", base, "--tag", "base:1")
+    yield from ran(jobs.call("run", own), 125, "Own:2", "exit code 1")
+
+
+main()

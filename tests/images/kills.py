@@ -1,0 +1,88 @@
+#!/usr/bin/env python3
+"""Kills the unpacking at any moment, again and again, and lets it go on: what is there in the end is whole and right, nothing
+half done is left, and several processes at a time unpack each layer once."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runtime"))
+
+import image
+import user
+from judge import REPOSITORY, Judge, scratch
+from trees import listed
+
+
+def judge_as(judge, who, binary, layout, folder, kills):
+    store = folder / ("root" if who is None else who.name)
+    store.mkdir()
+    prefix = []
+    if who:
+        os.chown(store, who.uid, who.gid)
+        prefix = ["env", f"HOME={store}", *who.prefix()]
+    name = "root" if who is None else who.name
+    words = [*prefix, binary, "import", store, layout]
+
+    def start():
+        return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    begun = time.monotonic()
+    once = start()
+    out, problem = once.communicate()
+    took = time.monotonic() - begun
+    if once.returncode:
+        judge.judge(name, [problem])
+        return
+    folders = out.splitlines()[:-1]
+    expected = [listed(one) for one in folders]
+    problems, died = [], 0
+    for number in range(kills):
+        subprocess.run(["rm", "-rf", store / "unpacked"], check=True)
+        # Several moments of one unpacking: each goes on from what the one before has left.
+        while True:
+            process = start()
+            time.sleep(random.uniform(0, took * 0.6))
+            process.send_signal(signal.SIGKILL)
+            process.communicate()
+            died += process.returncode == -signal.SIGKILL
+            if process.returncode == 0 or random.random() < 0.4:
+                break
+        # Two at a time: they share the work.
+        both = [start(), start()]
+        for process in both:
+            out, problem = process.communicate()
+            if process.returncode:
+                problems.append(f"round {number}: {problem.strip()}")
+            elif out.splitlines()[:-1] != folders:
+                problems.append(f"round {number}: other folders: {out}")
+        left = [path.name for path in (store / "unpacked").glob("*/*.part")]
+        if left:
+            problems.append(f"round {number}: {left} is left")
+        if [listed(one) for one in folders] != expected:
+            problems.append(f"round {number}: the files are others")
+    judge.judge(f"{name}, {kills} rounds, {died} killed", problems + ([] if died else ["nothing was killed"]))
+
+
+def main():
+    judge = Judge("kills", __doc__)
+    judge.parser.add_argument("--rounds", type=int, default=5)
+    options = judge.parse()
+    binary = options.runtime or REPOSITORY / "target/debug/examples/unpack"
+    if not Path(binary).exists():
+        judge.skip("`cargo build --example unpack -p jobc-runtime` makes what is judged")
+    if os.geteuid() != 0:
+        judge.skip("only root can become the users that this is judged as")
+    layout = image.make(judge)
+    with scratch("jobc-kills-") as folder:
+        for who in [None, user.with_range()]:
+            if judge.wants("root" if who is None else who.name):
+                judge_as(judge, who, binary, layout, folder, options.rounds)
+    judge.end()
+
+
+if __name__ == "__main__":
+    main()
