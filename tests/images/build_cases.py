@@ -50,3 +50,6 @@ CASES = {
 }
 
 IGNORES = {"ignored": "skip/*\n!skip/keep.txt\n**/*.h\n*.md\n.dockerignore\n"}
+
+# What cannot be built without further ids, and must say so.
+NEEDS_IDS = {"run-owners", "run-user", "stages"}

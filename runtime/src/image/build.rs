@@ -144,6 +144,7 @@ pub fn build(
     stopped: &AtomicBool,
 ) -> std::result::Result<Descriptor, BuildError> {
     let context = request.context.as_deref().map(context).transpose()?;
+    Work::sweep(store)?;
     let builder = Builder {
         store,
         request,
@@ -266,6 +267,10 @@ impl Builder<'_> {
             drop(sender);
         });
         let mut failures = failures.into_inner().unwrap_or_else(PoisonError::into_inner);
+        // Whatever was interrupted has its own words for it.
+        if stopped.load(Ordering::Relaxed) && !failures.is_empty() {
+            return Err(stage::given_up().into());
+        }
         // The first that failed has ended the others.
         if !failures.is_empty() {
             return Err(failures.swap_remove(0));

@@ -30,11 +30,10 @@ pub(super) struct Work {
 }
 
 impl Work {
-    /// Makes one, and removes those of builds that were killed.
-    pub(super) fn begin(store: &Store) -> Result<Self> {
+    /// Removes what builds have left that were killed.
+    pub(super) fn sweep(store: &Store) -> Result<()> {
         let all = store.root().join("cache/work");
-        fs::create_dir_all(&all).map_err(|error| store.full("write to", &error))?;
-        for entry in fs::read_dir(&all).map_err(|error| store.full("read", &error))?.flatten() {
+        for entry in fs::read_dir(&all).into_iter().flatten().flatten() {
             let path = entry.path();
             let dead = File::open(&path)
                 .is_ok_and(|folder| flock(&folder, FlockOperation::NonBlockingLockExclusive).is_ok());
@@ -42,6 +41,13 @@ impl Work {
                 clear(&path)?;
             }
         }
+        Ok(())
+    }
+
+    /// Makes one.
+    pub(super) fn begin(store: &Store) -> Result<Self> {
+        let all = store.root().join("cache/work");
+        fs::create_dir_all(&all).map_err(|error| store.full("write to", &error))?;
         for number in 0_u32.. {
             let path = all.join(format!("{}-{number}", std::process::id()));
             match fs::DirBuilder::new().mode(0o700).create(&path) {

@@ -51,6 +51,11 @@ impl Stage<'_> {
             self.variables.of_command().iter().map(|(name, value)| format!("{name}={value}")).collect();
         self.layer(key.finish(), text, |stage, step, lowers| {
             let account = account(&lowers, &user)?;
+            if let Some(help) = one_id().filter(|_| (account.uid, account.gid) != (0, 0)) {
+                return Err(Error::new(Kind::Unenforceable, format!("the command cannot run as `{user}`"))
+                    .help(help)
+                    .into());
+            }
             let made = mounts.make(stage, step)?;
             let mut setting = Setting {
                 arguments,
