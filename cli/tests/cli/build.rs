@@ -235,6 +235,7 @@ local   cgroup         48  out/gpt-small/local/cgroup
 lab     kubernetes      2  out/gpt-small/lab/kubernetes
 pai     openpai         1  out/gpt-small/pai/openpai
 gpt-small: 4 instances, 256 CPUs, 2TiB of memory, 32 GPUs
+train by Docker: docker run --rm --gpus '"device=0,1,2,3,4,5,6,7"' --shm-size 68719476736 gpt-small-main:d260c6c75fd9 bash -euo pipefail -c 'torchrun train.py --data /data --output /output --batch-size 32 --lr 3e-4'
 
 "]]
     );

@@ -22,8 +22,8 @@ fn a_job_is_a_file_a_folder_or_a_built_plan() {
     let folder = Folder::with_job(HELLO);
     folder.jobc(&["build", "--target", "local"]).exits(0);
     let refused = |what: &[&str]| {
-        let run = folder.jobc(&[&["run"], what].concat()).exits(125);
-        run.says("could not start: the image `busybox:1.36` of `main` is not here");
+        let run = folder.jobc(&[&["run", "--pull", "never"], what].concat()).exits(125);
+        run.says("`image`: the image `busybox:1.36` is not here");
     };
     refused(&[]);
     refused(&["job.yaml"]);
@@ -51,15 +51,17 @@ fn a_job_with_errors_is_not_started() {
 
 #[test]
 fn one_target_with_the_oci_backend_is_chosen() {
+    if !is_root() {
+        return;
+    }
     let targets = |text: &str| {
-        let folder = Folder::with_job(HELLO);
+        let folder = Folder::with_job(&HELLO.replace("busybox:1.36", "host"));
         folder.write("targets.yaml", &format!("version: 1\n{text}"));
         folder
     };
     let kubernetes = "lab: {backends: [kubernetes]}";
     let chosen = |folder: &Folder, options: &[&str], target: &str| {
-        let id = folder.jobc(&[&["run"], options].concat()).exits(125);
-        assert!(id.err.contains("is not here"), "{}", id.err);
+        folder.jobc(&[&["run"], options].concat()).exits(0);
         let record: Value =
             serde_json::from_str(&folder.jobc(&["inspect", "--format", "json", "hello"]).exits(0).out)
                 .unwrap();
