@@ -227,7 +227,7 @@ fn the_example_builds_as_its_golden_output() {
     let run = folder.jobc(&["build"]).exits(0);
     assert_data_eq!(
         run.out,
-        str![[r"
+        str![[r#"
 target  backend     files  written to
 local   dockerfile      3  out/gpt-small/local/dockerfile
 local   oci            12  out/gpt-small/local/oci
@@ -237,7 +237,7 @@ pai     openpai         1  out/gpt-small/pai/openpai
 gpt-small: 4 instances, 256 CPUs, 2TiB of memory, 32 GPUs
 train by Docker: docker run --rm --gpus '"device=0,1,2,3,4,5,6,7"' --shm-size 68719476736 gpt-small-main:d260c6c75fd9 bash -euo pipefail -c 'torchrun train.py --data /data --output /output --batch-size 32 --lr 3e-4'
 
-"]]
+"#]]
     );
     let golden = camino::Utf8Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/torchrun-4x8/out");
     assert_same(&folder.out(), &contents(&golden));

@@ -177,10 +177,10 @@ fn roots_that_are_not_there_are_refused_with_what_to_do() {
         case.refused()
     };
     assert_snapshot!([image(named), image(built), root("/"), root("absent")].join("\n\n"), @r"
-    the image `pytorch:2.4` of `a` is not here: jobc does not fetch images yet
+    the image `pytorch:2.4` of `a` is not here
     give its files with `--root a=PATH`: a folder, an archive (`docker export`), or a bundle of `umoci unpack`; or run on this machine's own files with `--root host`
 
-    the image `pytorch:2.4` of `a` is not built yet: jobc does not build images here yet
+    the image `pytorch:2.4` of `a` is not built yet
     give its files with `--root a=PATH`: a folder, an archive (`docker export`), or a bundle of `umoci unpack`; or run on this machine's own files with `--root host`
 
     `/` with all that is mounted below it cannot be a root
