@@ -30,6 +30,7 @@ use crate::root::remove::remove;
 use crate::secrets::Secrets;
 use crate::secrets::place::Place;
 
+pub(crate) use images::copy_of;
 pub use images::hold;
 pub use roots::{Base, RoleRoot};
 
@@ -111,6 +112,9 @@ pub fn provide(job: &Job<'_>, told: &mut dyn FnMut(Progress), stopped: &AtomicBo
     let mut notes = Vec::new();
     paths::see_data(job, told)?;
     let roles = roots::of(job, told, stopped)?;
+    if let Some(why) = job.submission.images.as_ref().and_then(|images| images.copied.as_ref()) {
+        notes.push(format!("every task gets a copy of its image, which takes time and disk: {why}"));
+    }
     paths::make_outputs(job, &roles, told, &mut notes)?;
     let place = Place::of(job.folder)?;
     let keys = ssh::keys(job, &place, stopped)?;

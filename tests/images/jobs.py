@@ -39,7 +39,7 @@ def main():
         base = jobs.folder / "base.tar"
         with base.open("wb") as archive:
             subprocess.run(["sh", EXAMPLE / "base.sh"], stdout=archive, check=True)
-        for case in (built, archived, pulled, in_use, killed, refused):
+        for case in (built, archived, copied_layers, pulled, in_use, killed, refused):
             if judge.wants(case.__name__):
                 judge.judge(case.__name__, problems(case, jobs, base))
     judge.end()
@@ -104,6 +104,16 @@ def archived(jobs, base):
         subprocess.run(["skopeo", "copy", "--quiet", f"oci:{store}:example.com/team/base:1", f"docker-archive:{archive}:saved:1"], check=True)
         os.chmod(archive, 0o644)
         yield from ran(jobs.call("run", *enforced(jobs), job(jobs, "saved", "./saved.tar")), 0, "root:x:0:0:root:/:/bin/bash")
+
+
+def copied_layers(jobs, base):
+    """Where no overlay is to be had each task gets a copy, which is said and which goes with the job."""
+    file = job(jobs, "copied", "./base.tar", "[bash, -c, 'echo mine > /etc/passwd; cat /etc/passwd']")
+    for _ in range(2):
+        yield from ran(jobs.call("run", *enforced(jobs), file, JOBC_COPY_LAYERS="1"), 0, "mine", "a copy of its image", "JOBC_COPY_LAYERS asks for it")
+    left = [path for path in jobs.home.rglob("roots") if path.is_dir() and any(path.iterdir())]
+    if left:
+        yield f"copies stay: {left}"
 
 
 def store_of(jobs):

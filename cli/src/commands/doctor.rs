@@ -1,8 +1,10 @@
 //! `jobc doctor`: what this machine can do, and how to get what is missing.
 
+use std::path::Path;
 use std::process::Command;
 
-use jobc_runtime::doctor::{Finding, Report, Status, ThisMachine, examine, probe};
+use jobc_runtime::doctor::machine::As;
+use jobc_runtime::doctor::{Finding, Machine as _, Report, Status, ThisMachine, examine, probe};
 
 use crate::args::{Args, FormatArg};
 use crate::{Outcome, terminal};
@@ -15,6 +17,19 @@ pub(crate) fn run(args: &Args) -> Outcome {
         _ => text(&report),
     });
     if report.can_run() { Outcome::Fine } else { Outcome::Errors }
+}
+
+/// Tries to make an overlay over a folder as containers get one; or why there is none. Paths that a step cannot name are not
+/// tried.
+pub(crate) fn overlay_over(folder: &Path) -> Result<(), String> {
+    let Some(path) = folder.to_str().filter(|path| !path.contains(',')) else { return Ok(()) };
+    let machine = ThisMachine::new(PROBER.map(Into::into));
+    let steps = if rustix::process::geteuid().is_root() {
+        format!("mount,overlay={path}")
+    } else {
+        format!("user,mount,user-overlay={path}")
+    };
+    machine.attempt(&steps, As::Me).map(drop)
 }
 
 /// The command that carries out the steps added to it: this very program, whatever became of its path.

@@ -12,8 +12,9 @@ use crate::bundle::Bundle;
 use crate::error::{Error, Kind, Result};
 use crate::gpu::inject;
 use crate::job::TaskId;
-use crate::provision::{Base, Provided};
+use crate::provision::{Base, Provided, copy_of};
 use crate::root::Root;
+use crate::root::remove::remove;
 use crate::rootless;
 use crate::secrets::Variables;
 
@@ -49,6 +50,16 @@ pub fn task(provided: &Provided, task: &TaskId, container: &Path) -> Result<Give
     })?;
     let root = match &role.base {
         Base::Shared(root) => root.clone().placed(container)?,
+        Base::Copied(layers) => {
+            // An attempt before this one may have changed it.
+            let copy = copy_of(&provided.folder, task);
+            remove(&copy)?;
+            let parent = copy.parent().unwrap_or(&copy);
+            std::fs::create_dir_all(parent)
+                .map_err(|error| crate::job::folder::machine("make the folder", parent, &error))?;
+            crate::image::unpack::copy(layers, &copy)?;
+            Root::Folder(copy)
+        }
         Base::Bundle => Root::of(&bundle, None, container)?,
     };
     let user = match (&role.user, &role.base) {

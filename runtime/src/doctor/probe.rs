@@ -56,7 +56,7 @@ pub fn run(steps: &str, again: &mut dyn FnMut() -> Command) -> Result<String, St
             }
             // The process that made the pid namespace has made its mounts private already.
             "private" => private = true,
-            "tmpfs" | "proc" | "sysfs" | "mqueue" | "devpts" | "overlay" if !private => {
+            _ if !private && mounts(step) => {
                 return Err(failed(
                     "only after the step `mount`, lest it be mounted for everybody".to_owned(),
                 ));
@@ -70,11 +70,23 @@ pub fn run(steps: &str, again: &mut dyn FnMut() -> Command) -> Result<String, St
     Ok(text)
 }
 
+/// Whether a step mounts something.
+fn mounts(step: &str) -> bool {
+    let name = step.split('=').next().unwrap_or(step);
+    matches!(name, "tmpfs" | "proc" | "sysfs" | "mqueue" | "devpts" | "overlay" | "user-overlay")
+}
+
 /// Carries out one step.
 fn one(step: &str, again: &mut dyn FnMut() -> Command) -> Result<String, String> {
     let silent = String::new();
     if let Some(path) = step.strip_prefix("place=") {
         return place(Path::new(path));
+    }
+    if let Some(path) = step.strip_prefix("overlay=") {
+        return overlay_over(Path::new(path), &[]).map(|()| silent);
+    }
+    if let Some(path) = step.strip_prefix("user-overlay=") {
+        return overlay_over(Path::new(path), &[("userxattr", "")]).map(|()| silent);
     }
     if let Some(controllers) = step.strip_prefix("limits=") {
         return limits(controllers);
@@ -237,6 +249,23 @@ fn overlay() -> Result<(), String> {
     let lower = fs::read_to_string(path("lower/kept")).map_err(|error| io_words(&error))?;
     let upper = fs::read_to_string(path("upper/kept")).map_err(|error| io_words(&error))?;
     if (&*lower, &*upper) == ("lower", "upper") { Ok(()) } else { Err("it mixes its layers".to_owned()) }
+}
+
+/// An overlay over a folder of the machine, as a container's root is one over layers: not every file system may be below one.
+fn overlay_over(lower: &Path, more: &[(&str, &str)]) -> Result<(), String> {
+    // By its descriptor, for it may lie in what the tmpfs covers.
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let lower = rustix::fs::open(lower, flags, Mode::empty()).map_err(words)?;
+    let lower = format!("/proc/self/fd/{}", lower.as_raw_fd());
+    mount_new("tmpfs", &[("mode", "755")], HERE)?;
+    let path = |name: &str| format!("{HERE}/{name}");
+    let made = ["upper", "work", "merged"].iter().try_for_each(|name| fs::create_dir(path(name)));
+    made.map_err(|error| io_words(&error))?;
+    let [upper, work] = ["upper", "work"].map(path);
+    let options = [("lowerdir", &*lower), ("upperdir", &*upper), ("workdir", &*work)];
+    mount_new("overlay", &[&options[..], more].concat(), &path("merged"))?;
+    fs::write(path("merged/.written"), "")
+        .map_err(|error| format!("writing through it: {}", io_words(&error)))
 }
 
 /// Starts this program again the way containers start theirs: through a sealed executable in memory.

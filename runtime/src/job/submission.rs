@@ -55,6 +55,9 @@ pub struct Submission {
 pub struct Images {
     /// The store's folder.
     pub store: PathBuf,
+    /// Why each task gets a copy of its layers in place of an overlay over them; nothing where it gets an overlay.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub copied: Option<String>,
     /// The manifest of each role's image.
     pub roles: IndexMap<String, Descriptor>,
 }

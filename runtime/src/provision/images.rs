@@ -9,6 +9,7 @@ use crate::image::progress::untold;
 use crate::image::store::Hold;
 use crate::image::{Platform, Store, unpack};
 use crate::job::submission::Submission;
+use crate::job::{Folder, TaskId};
 
 /// Says that the images of a job are in use, until what is returned is dropped.
 ///
@@ -19,6 +20,16 @@ pub fn hold(submission: &Submission) -> Result<Option<Hold>> {
     let Some(images) = &submission.images else { return Ok(None) };
     let digests: Vec<_> = images.roles.values().map(|image| image.digest.clone()).collect();
     Store::open(&images.store)?.hold(&digests).map(Some)
+}
+
+/// Whether tasks get copies of the layers of their images.
+pub(super) fn are_copied(submission: &Submission) -> bool {
+    submission.images.as_ref().is_some_and(|images| images.copied.is_some())
+}
+
+/// Where a task's copy of its layers lies: on a disk, and with the job it goes.
+pub(crate) fn copy_of(folder: &Folder, task: &TaskId) -> PathBuf {
+    super::large(folder).join("roots").join(task.to_string())
 }
 
 /// The layers of a role's image as folders, the lowest first, and what the image says of the process; nothing for a role

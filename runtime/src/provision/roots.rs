@@ -35,6 +35,8 @@ pub struct RoleRoot {
 pub enum Base {
     /// From this machine, below a writable layer for each task.
     Shared(Root),
+    /// From layers of an image, copied for each task: no overlay is to be had.
+    Copied(Vec<PathBuf>),
     /// From the task's own bundle: a folder `rootfs` in it, or an archive beside it.
     Bundle,
 }
@@ -68,15 +70,19 @@ pub(super) fn of(
                 (Base::Shared(Root::layered(vec![files], &bundle)?), image)
             }
             None => match images::root(job.submission, &role.name, stopped)? {
+                Some((layers, image)) if images::are_copied(job.submission) => {
+                    (Base::Copied(layers), Some(image))
+                }
                 Some((layers, image)) => (Base::Shared(Root::layered(layers, &bundle)?), Some(image)),
                 None => (by_itself(job, role, &bundle)?, None),
             },
         };
         let from = match &base {
             Base::Shared(root) => root.folders().to_owned(),
+            Base::Copied(layers) => layers.clone(),
             Base::Bundle => vec![bundle.dir.join("rootfs")],
         };
-        let user = bundle.annotation("dev.jobc.user").filter(|_| matches!(base, Base::Shared(_)));
+        let user = bundle.annotation("dev.jobc.user").filter(|_| !matches!(base, Base::Bundle));
         let user = user.map(|name| named_user(&from, name)).transpose()?;
         image::refuse_unknown(&bundle, image.as_ref(), &role.name, choice)?;
         let user = match user {

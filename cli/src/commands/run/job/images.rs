@@ -21,6 +21,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use super::{Built, BuiltJob, options};
 use crate::args::FormatArg;
 use crate::args::run::{Pull, RunArgs};
+use crate::commands::doctor::overlay_over;
 use crate::commands::image;
 use crate::progress::Meter;
 use crate::registries;
@@ -32,13 +33,19 @@ pub(super) struct Images {
     of: HashMap<String, IndexMap<String, Descriptor>>,
     /// Folders that are the images of roles as they are, by job and role.
     roots: HashMap<String, IndexMap<String, String>>,
+    /// Why tasks get copies of layers in place of an overlay.
+    copied: Option<String>,
 }
 
 impl Images {
     /// The images of a job, for its supervisor.
     pub(super) fn of(&self, plan: &JobPlan) -> Option<submission::Images> {
         let (store, roles) = (self.store.as_ref()?, self.of.get(&plan.name)?);
-        Some(submission::Images { store: store.root().to_owned(), roles: roles.clone() })
+        Some(submission::Images {
+            store: store.root().to_owned(),
+            copied: self.copied.clone(),
+            roles: roles.clone(),
+        })
     }
 
     /// Folders that are roots as they are, by role.
@@ -85,7 +92,7 @@ impl<'a> Wanted<'a> {
 pub(super) fn provide(args: &RunArgs, built: &Built, signals: &Signals, format: FormatArg) -> Result<Images> {
     let Wanted { images, roots } = Wanted::by(args, built, &built.jobs)?;
     if images.is_empty() {
-        return Ok(Images { store: None, of: HashMap::new(), roots });
+        return Ok(Images { store: None, of: HashMap::new(), roots, copied: None });
     }
     let store = image::open(args.image_root.as_deref())?;
     let stopped = AtomicBool::new(false);
@@ -102,7 +109,8 @@ pub(super) fn provide(args: &RunArgs, built: &Built, signals: &Signals, format: 
         Ok(of)
     });
     meter.clear();
-    Ok(Images { of: of??, roots, store: Some(store) })
+    let copied = no_overlay(&store);
+    Ok(Images { of: of??, roots, copied, store: Some(store) })
 }
 
 /// The images of a job as far as they are here, and what would have to be done for the others: nothing is fetched or built.
@@ -110,7 +118,7 @@ pub(super) fn at_hand(args: &RunArgs, built: &Built, job: &BuiltJob) -> Result<(
     let Wanted { images, roots } = Wanted::by(args, built, std::slice::from_ref(job))?;
     let mut missing = Vec::new();
     if images.is_empty() {
-        return Ok((Images { store: None, of: HashMap::new(), roots }, missing));
+        return Ok((Images { store: None, of: HashMap::new(), roots, copied: None }, missing));
     }
     let store = image::open(args.image_root.as_deref())?;
     let mut of: HashMap<String, IndexMap<String, Descriptor>> = HashMap::new();
@@ -129,7 +137,17 @@ pub(super) fn at_hand(args: &RunArgs, built: &Built, job: &BuiltJob) -> Result<(
         unpack::layers(&store, &found, &untold, &AtomicBool::new(false))?;
         of.entry(job.plan.name.clone()).or_default().insert(role.name.clone(), found.descriptor);
     }
-    Ok((Images { of, roots, store: Some(store) }, missing))
+    Ok((Images { of, roots, copied: None, store: Some(store) }, missing))
+}
+
+/// Why there can be no overlay over folders of the store; nothing where there can.
+fn no_overlay(store: &Store) -> Option<String> {
+    if std::env::var_os("JOBC_COPY_LAYERS").is_some_and(|value| !value.is_empty() && value != "0") {
+        return Some("JOBC_COPY_LAYERS asks for it".to_owned());
+    }
+    overlay_over(&store.root().join("unpacked"))
+        .err()
+        .map(|why| format!("no overlay can be made over `{}`: {why}", store.root().display()))
 }
 
 /// The same error, at the field of the job file that declares the image.
