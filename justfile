@@ -83,3 +83,9 @@ bench-supervisor *arguments:
 # Look for what happens rarely: 100,000 swaps under two readers, 11,300 starts of containers
 soak *arguments:
     tests/soak/run {{ arguments }}
+
+# Pulling, unpacking and building images beside other tools; needs root and the release binary
+bench-images:
+    python3 tests/bench/images/unpack.py
+    python3 tests/bench/images/pull.py
+    python3 tests/bench/images/dockerfile.py
