@@ -30,6 +30,19 @@ chown 65534:65534 srv/pipe
 """]
 
 
+# Where debootstrap reaches no mirror, the essential packages do as well, unpacked and not configured.
+BASE = """
+rm -rf {base}
+if ! debootstrap --variant=minbase bookworm {base} >{place}/debootstrap.log; then
+    echo "image: debootstrap fails, so packages are unpacked as they are" >&2
+    rm -rf {base} {place}/packages && mkdir -p {base} {place}/packages && cd {place}/packages
+    apt-get download -qq libc6 $(dpkg-query --show --showformat '${{Package}} ${{Essential}}\n' | awk '$2 == "yes" {{ print $1 }}')
+    for package in *.deb; do dpkg-deb --extract $package {base}; done
+    echo here >{base}/etc/hostname
+fi
+"""
+
+
 def make(judge):
     """The layout, whose image is called `debian`; made where it is not there yet."""
     layout = PLACE / "layout"
@@ -40,7 +53,7 @@ def make(judge):
     PLACE.mkdir(parents=True, exist_ok=True)
     base = PLACE / "base"
     if not (base / "etc/debian_version").exists():
-        run(f"rm -rf {base} && debootstrap --variant=minbase bookworm {base} >{PLACE}/debootstrap.log")
+        run(BASE.format(base=base, place=PLACE))
     bundle = PLACE / "bundle"
     run(f"rm -rf {layout} {bundle} && umoci init --layout {layout} && umoci new --image {layout}:debian && "
         f"umoci unpack --image {layout}:debian {bundle} && cp -a {base}/. {bundle}/rootfs/ && "
