@@ -7,6 +7,8 @@ mod args;
 mod commands;
 mod disk;
 mod input;
+#[cfg(target_os = "linux")]
+mod interruptible;
 mod output;
 #[cfg(target_os = "linux")]
 mod progress;

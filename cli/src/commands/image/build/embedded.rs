@@ -10,14 +10,12 @@ use jobc_runtime::image::dockerfile::ignore::{self, Ignore};
 use jobc_runtime::image::dockerfile::{Build, Refusals, Span};
 use jobc_runtime::image::{Fetch, Store};
 use jobc_runtime::signals::Signals;
-use rustix::event::{PollFd, PollFlags, poll};
-use rustix::io::Errno;
-use rustix::pipe::{PipeFlags, pipe_with};
 
 use super::given::Given;
 use super::{File, dockerfile_errors, tell};
 use crate::args::image::BuildArgs;
 use crate::commands::jobs::{Failure, Result};
+use crate::interruptible;
 use crate::progress::Meter;
 use crate::report::container_error;
 use crate::table::visible;
@@ -117,29 +115,6 @@ fn fetcher(plain_http: bool) -> Result<Option<Box<dyn Fetch>>> {
 
 /// Does the work in a thread; a signal that ends a program is told to it instead, so that it leaves nothing behind.
 fn attended<T: Send>(stopped: &AtomicBool, work: impl FnOnce() -> T + Send) -> Result<T> {
-    let failed = |errno| Error::machine("wait for a build", errno);
     let signals = Signals::take()?;
-    let (done, working) = pipe_with(PipeFlags::CLOEXEC).map_err(failed)?;
-    std::thread::scope(|scope| {
-        let thread = scope.spawn(move || {
-            let result = work();
-            drop(working);
-            result
-        });
-        loop {
-            let mut polled = [PollFd::new(&signals, PollFlags::IN), PollFd::new(&done, PollFlags::IN)];
-            match poll(&mut polled, None) {
-                Ok(_) | Err(Errno::INTR) => {}
-                Err(errno) => return Err(failed(errno).into()),
-            }
-            if !polled[1].revents().is_empty() {
-                return Ok(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-            }
-            while let Some(signal) = signals.next() {
-                if signal.ends_by_default() {
-                    stopped.store(true, Ordering::Relaxed);
-                }
-            }
-        }
-    })
+    Ok(interruptible::run(&signals, work, |_| stopped.store(true, Ordering::Relaxed))?)
 }

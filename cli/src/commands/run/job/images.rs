@@ -12,17 +12,15 @@ use jobc_runtime::error::{Error, Kind, Result};
 use jobc_runtime::image::progress::untold;
 use jobc_runtime::image::{Descriptor, Fetch, Platform, Reference, Store, Told, source, unpack};
 use jobc_runtime::job::submission;
-use jobc_runtime::signals::{Signal, Signals};
+use jobc_runtime::signals::Signals;
 use jobc_schema::plan::{ImagePlan, ImageSource, JobPlan, RolePlan};
-use rustix::event::{PollFd, PollFlags, poll};
-use rustix::io::Errno;
-use rustix::pipe::{PipeFlags, pipe_with};
 
 use super::{Built, BuiltJob, options};
 use crate::args::FormatArg;
 use crate::args::run::{Pull, RunArgs};
 use crate::commands::doctor::overlay_over;
 use crate::commands::image;
+use crate::interruptible::{self, end_by};
 use crate::progress::Meter;
 use crate::registries;
 
@@ -229,39 +227,12 @@ fn interruptible<T: Send>(
     stopped: &AtomicBool,
     work: impl FnOnce() -> T + Send,
 ) -> Result<T> {
-    let (done, working) =
-        pipe_with(PipeFlags::CLOEXEC).map_err(|errno| Error::machine("make a pipe", errno))?;
-    let mut ended_by: Option<Signal> = None;
-    std::thread::scope(|scope| {
-        let thread = scope.spawn(move || {
-            let result = work();
-            drop(working);
-            result
-        });
-        loop {
-            let mut polled = [PollFd::new(signals, PollFlags::IN), PollFd::new(&done, PollFlags::IN)];
-            match poll(&mut polled, None) {
-                Ok(_) | Err(Errno::INTR) => {}
-                Err(errno) => return Err(Error::machine("wait for images", errno)),
-            }
-            if !polled[1].revents().is_empty() {
-                let result = thread.join().map_err(|panic| std::panic::resume_unwind(panic));
-                return match ended_by {
-                    Some(signal) => end_by(signal),
-                    None => result,
-                };
-            }
-            if let Some(signal) = signals.next().filter(|signal| signal.ends_by_default()) {
-                if ended_by.replace(signal).is_some() {
-                    end_by(signal);
-                }
-                stopped.store(true, Ordering::Relaxed);
-            }
+    let mut ended_by = None;
+    let result = interruptible::run(signals, work, |signal| {
+        if ended_by.replace(signal).is_some() {
+            end_by(signal);
         }
-    })
-}
-
-/// Ends this program as a signal would have.
-fn end_by(signal: Signal) -> ! {
-    std::process::exit(jobc_runtime::process::Exit::Signal(signal.number()).code().into())
+        stopped.store(true, Ordering::Relaxed);
+    });
+    ended_by.map_or(result, |signal| end_by(signal))
 }

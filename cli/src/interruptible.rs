@@ -1,0 +1,45 @@
+//! Work in a thread, while this one hears signals.
+
+use jobc_runtime::error::{Error, Result};
+use jobc_runtime::process::Exit;
+use jobc_runtime::signals::{Signal, Signals};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use rustix::pipe::{PipeFlags, pipe_with};
+
+/// Does the work in a thread, and tells `heard` of every signal that would end a program meanwhile.
+pub(crate) fn run<T: Send>(
+    signals: &Signals,
+    work: impl FnOnce() -> T + Send,
+    mut heard: impl FnMut(Signal),
+) -> Result<T> {
+    let (done, working) =
+        pipe_with(PipeFlags::CLOEXEC).map_err(|errno| Error::machine("make a pipe", errno))?;
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(move || {
+            let result = work();
+            drop(working);
+            result
+        });
+        loop {
+            let mut polled = [PollFd::new(signals, PollFlags::IN), PollFd::new(&done, PollFlags::IN)];
+            match poll(&mut polled, None) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(errno) => return Err(Error::machine("wait for a thread", errno)),
+            }
+            if !polled[1].revents().is_empty() {
+                return thread.join().map_err(|panic| std::panic::resume_unwind(panic));
+            }
+            while let Some(signal) = signals.next() {
+                if signal.ends_by_default() {
+                    heard(signal);
+                }
+            }
+        }
+    })
+}
+
+/// Ends this program as a signal would have.
+pub(crate) fn end_by(signal: Signal) -> ! {
+    std::process::exit(Exit::Signal(signal.number()).code().into())
+}
