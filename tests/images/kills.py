@@ -78,7 +78,7 @@ def judge_as(judge, who, binary, layout, folder, kills):
 
 def main():
     judge = Judge("kills", __doc__)
-    judge.parser.add_argument("--rounds", type=int, default=5)
+    judge.parser.add_argument("--rounds", type=int, default=2)
     options = judge.parse()
     binary = options.runtime or REPOSITORY / "target/debug/examples/unpack"
     if not Path(binary).exists():
