@@ -62,7 +62,7 @@ fn options(gpu: &GpuPlan) -> Option<Vec<String>> {
 fn nvidia(devices: &[String], gpu: &GpuPlan) -> Vec<String> {
     let mut fields = vec![format!("device={}", devices.join(","))];
     let mut words = vec![];
-    let names = gpu.capabilities.iter().map(|capability| name(*capability)).collect::<Vec<_>>().join(",");
+    let names = gpu.capabilities.iter().map(|capability| capability.as_str()).collect::<Vec<_>>().join(",");
     let usual = gpu.capabilities.is_empty() || gpu.capabilities == USUAL;
     if !usual && gpu.capabilities.iter().all(|capability| BY_OPTION.contains(capability)) {
         fields.push(format!("capabilities={names}"));
@@ -127,20 +127,6 @@ fn program(command: &CommandPlan) -> Vec<String> {
     match words.filter(|words| words.iter().all(|word| !word.contains('\n'))) {
         Some(words) => words.into_iter().map(|word| shell::word(word).into_owned()).collect(),
         None => vec!["…".to_owned()],
-    }
-}
-
-/// A capability as the NVIDIA runtime writes it.
-fn name(capability: DriverCapability) -> &'static str {
-    match capability {
-        DriverCapability::Compute => "compute",
-        DriverCapability::Utility => "utility",
-        DriverCapability::Video => "video",
-        DriverCapability::Graphics => "graphics",
-        DriverCapability::Display => "display",
-        DriverCapability::Compat32 => "compat32",
-        DriverCapability::Ngx => "ngx",
-        DriverCapability::All => "all",
     }
 }
 

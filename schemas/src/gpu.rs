@@ -164,6 +164,22 @@ pub enum DriverCapability {
     All,
 }
 
+impl DriverCapability {
+    /// The name as a job file and `NVIDIA_DRIVER_CAPABILITIES` write it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Compute => "compute",
+            Self::Utility => "utility",
+            Self::Video => "video",
+            Self::Graphics => "graphics",
+            Self::Display => "display",
+            Self::Compat32 => "compat32",
+            Self::Ngx => "ngx",
+            Self::All => "all",
+        }
+    }
+}
+
 /// A slice of a GPU: a MIG `profile`, or `memory` and `cores`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -47,24 +47,10 @@ pub(super) fn environment(job: &JobPlan, role: &RolePlan) -> Vec<(&'static str, 
         Some(gpu)
             if gpu.vendor == Vendor::Nvidia && !gpu.capabilities.is_empty() && gpu.capabilities != USUAL =>
         {
-            let names: Vec<&str> = gpu.capabilities.iter().map(|c| capability_name(*c)).collect();
+            let names: Vec<&str> = gpu.capabilities.iter().map(|c| c.as_str()).collect();
             vec![("NVIDIA_DRIVER_CAPABILITIES", names.join(","))]
         }
         _ => vec![],
-    }
-}
-
-/// A capability as the NVIDIA runtime writes it.
-fn capability_name(capability: DriverCapability) -> &'static str {
-    match capability {
-        DriverCapability::Compute => "compute",
-        DriverCapability::Utility => "utility",
-        DriverCapability::Video => "video",
-        DriverCapability::Graphics => "graphics",
-        DriverCapability::Display => "display",
-        DriverCapability::Compat32 => "compat32",
-        DriverCapability::Ngx => "ngx",
-        DriverCapability::All => "all",
     }
 }
 

@@ -3,7 +3,7 @@
 //! Numbers are logical: task `i` of a role has `count` of them from `first + i * count`. Whoever runs the bundle maps
 //! them to cards. reference/gpu.md A.3 and A.4 have the sources of the names.
 
-use jobc_schema::gpu::{DriverCapability, Vendor};
+use jobc_schema::gpu::Vendor;
 use jobc_schema::plan::{GpuPlan, JobPlan};
 use jobc_schema::target::GpuInjection;
 use oci_spec::runtime::{Hook, Hooks};
@@ -40,7 +40,7 @@ pub(super) fn env(task: Task<'_>) -> Vec<(&'static str, String)> {
         Vendor::Nvidia => {
             let mut env = vec![("NVIDIA_VISIBLE_DEVICES", visible)];
             if !gpu.capabilities.is_empty() {
-                let names: Vec<_> = gpu.capabilities.iter().map(|c| capability(*c)).collect();
+                let names: Vec<_> = gpu.capabilities.iter().map(|c| c.as_str()).collect();
                 env.push(("NVIDIA_DRIVER_CAPABILITIES", names.join(",")));
             }
             if let Some(cuda) = &gpu.cuda {
@@ -137,17 +137,4 @@ fn nvidia_hook() -> Hooks {
 /// `12.4.1` as `12.4`: the driver knows no more of a CUDA version.
 fn major_minor(version: &str) -> String {
     version.split('.').take(2).collect::<Vec<_>>().join(".")
-}
-
-fn capability(capability: DriverCapability) -> &'static str {
-    match capability {
-        DriverCapability::Compute => "compute",
-        DriverCapability::Utility => "utility",
-        DriverCapability::Video => "video",
-        DriverCapability::Graphics => "graphics",
-        DriverCapability::Display => "display",
-        DriverCapability::Compat32 => "compat32",
-        DriverCapability::Ngx => "ngx",
-        DriverCapability::All => "all",
-    }
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use jobc_schema::gpu::{DriverCapability, Vendor};
+use jobc_schema::gpu::Vendor;
 use oci_spec::runtime::{HookBuilder, Spec};
 
 use super::environment::{VISIBLE, capabilities, value};
@@ -44,7 +44,7 @@ pub(super) fn add(
     }
     set_variable(spec, &format!("{VISIBLE}={names}"));
     if value(spec, "NVIDIA_DRIVER_CAPABILITIES").is_none() {
-        let words: Vec<&str> = capabilities(wants.capabilities).iter().map(|one| word(*one)).collect();
+        let words: Vec<&str> = capabilities(wants.capabilities).iter().map(|one| one.as_str()).collect();
         set_variable(spec, &format!("NVIDIA_DRIVER_CAPABILITIES={}", words.join(",")));
     }
     if !is_there(spec) {
@@ -75,18 +75,4 @@ fn is_there(spec: &Spec) -> bool {
     let list = hooks.prestart();
     let named = |path: &Path| PLACES.iter().any(|place| Path::new(place).file_name() == path.file_name());
     list.iter().flatten().any(|hook| named(hook.path()))
-}
-
-/// The word of a capability in `NVIDIA_DRIVER_CAPABILITIES`.
-pub(super) fn word(capability: DriverCapability) -> &'static str {
-    match capability {
-        DriverCapability::Compute => "compute",
-        DriverCapability::Utility => "utility",
-        DriverCapability::Video => "video",
-        DriverCapability::Graphics => "graphics",
-        DriverCapability::Display => "display",
-        DriverCapability::Compat32 => "compat32",
-        DriverCapability::Ngx => "ngx",
-        DriverCapability::All => "all",
-    }
 }
