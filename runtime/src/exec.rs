@@ -167,7 +167,7 @@ pub fn exec(store: &Store, id: &Id, request: Request) -> Result<(Process, Option
     let wanted = process.terminal().unwrap_or(false);
     let terminal = socket::for_terminal(wanted, console_socket.as_deref(), !detached, &mut options)?;
     let config = container::config(&folder)?;
-    let groups = record.cgroup.as_ref().map(reopened).transpose()?.unwrap_or_default();
+    let groups = record.cgroup.as_ref().map(|saved| reopened(saved, first.pid)).transpose()?;
     refuse(&config, &process)?;
     // Its namespaces are opened by number; that they are the container's and no stranger's is sure if it lives after.
     let prepared =
@@ -175,7 +175,7 @@ pub fn exec(store: &Store, id: &Id, request: Request) -> Result<(Process, Option
     if !first.is_alive() {
         return Err(Error::new(Kind::State, format!("container `{id}` has ended")));
     }
-    let process = prepared.spawn(groups, &mut |_| Ok(()))?;
+    let process = prepared.spawn(groups.unwrap_or_default(), &mut |_| Ok(()))?;
     if let Some(path) = &pid_file {
         write_pid(path, process.pid)?;
     }
