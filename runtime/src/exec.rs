@@ -54,6 +54,10 @@ pub struct Changes {
     pub capabilities: Vec<String>,
     /// Whether it gives up gaining privileges; where it does not say so, the container's own word counts.
     pub no_new_privileges: bool,
+    /// Its profile of AppArmor.
+    pub profile: Option<String>,
+    /// Its label of SELinux.
+    pub label: Option<String>,
     /// Whether it gets a terminal.
     pub terminal: bool,
 }
@@ -72,6 +76,11 @@ impl Changes {
         }
         if self.no_new_privileges {
             process["noNewPrivileges"] = json!(true);
+        }
+        for (key, changed) in [("apparmorProfile", &self.profile), ("selinuxLabel", &self.label)] {
+            if let Some(text) = changed {
+                process[key] = json!(text);
+            }
         }
         for variable in &self.variables {
             let name = variable.split_once('=').map(|(name, _)| name).filter(|name| !name.is_empty());

@@ -60,7 +60,7 @@ fn a_further_process_enters_a_group_that_the_container_has_divided() {
     }
     std::fs::write(group.join("cgroup.subtree_control"), "+pids").expect("passed on");
     assert_eq!(entered().expect("opened"), below);
-    let mut further = Command::new("sleep").arg("100").spawn().expect("started");
+    let further = Command::new("sleep").arg("100").spawn().expect("started");
     let enter = |folder: &Path| std::fs::write(folder.join("cgroup.procs"), further.id().to_string());
     assert_eq!(enter(&group).expect_err("it is full").raw_os_error(), Some(16));
     enter(&below).expect("there is room");
