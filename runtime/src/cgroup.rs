@@ -17,6 +17,8 @@ mod limit;
 mod make;
 mod path;
 mod plan;
+mod stats;
+mod update;
 mod usage;
 
 use std::fmt;

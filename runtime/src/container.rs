@@ -7,6 +7,7 @@ pub(crate) mod groups;
 pub mod hold;
 pub mod make;
 mod stages;
+pub mod update;
 pub mod wait;
 
 use std::os::fd::OwnedFd;
@@ -88,7 +89,7 @@ pub fn status(folder: &Path, record: &Record) -> Status {
     }
 }
 
-/// config.json as it was when the container was made.
+/// config.json as it was when the container was made, with the limits that it has now.
 pub fn config(folder: &Path) -> Result<Spec> {
     let path = folder.join("config.json");
     let text = std::fs::read(&path).map_err(|error| {

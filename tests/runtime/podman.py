@@ -169,6 +169,32 @@ def detached(podman):
     yield from said(podman("rm", "--force", "kept"), 0)
 
 
+def updated(podman):
+    """Limits that are changed while a container runs, read back from inside and by podman."""
+    yield from said(podman("run", "--detach", "--network", "none", "--name", "updated", "--memory", "64m", "busybox", "sleep", "4343"), 0)
+    read = ("for f in memory.max memory/memory.limit_in_bytes cpu.max cpu/cpu.cfs_quota_us cpu.weight cpu/cpu.shares cpuset.cpus cpuset/cpuset.cpus; do "
+            "test ! -e /sys/fs/cgroup/$f || cat /sys/fs/cgroup/$f; done")
+    before = podman("exec", "updated", "sh", "-c", read).stdout.split()
+    if "67108864" not in before:
+        yield f"the first limits read back are {before}"
+    yield from said(podman("update", "--memory", "128m", "--cpus", "0.25", "--cpu-shares", "512", "updated"), 0)
+    # A group that is made later is not mounted in the container, so these are read outside.
+    name = podman("inspect", "--format", "{{.State.Pid}}", "updated").stdout.strip()
+    seen = set()
+    for line in Path(f"/proc/{name}/cgroup").read_text().splitlines():
+        _, controllers, path = line.split(":", 2)
+        for file in ("memory.max", "memory.limit_in_bytes", "cpu.max", "cpu.cfs_quota_us", "cpu.weight", "cpu.shares"):
+            for place in (f"/sys/fs/cgroup/{controllers}{path}/{file}", f"/sys/fs/cgroup{path}/{file}"):
+                if controllers and os.path.exists(place) or not controllers and place.startswith(f"/sys/fs/cgroup{path}") and os.path.exists(place):
+                    seen.add(Path(place).read_text().strip())
+    for what, values in (("memory", {"134217728"}), ("CPU time", {"25000", "25000 100000"}), ("CPU shares", {"512", "20"})):
+        if not seen & values:
+            yield f"{what}: {sorted(seen)}"
+    yield from said(podman("stats", "--no-stream", "--format", "{{.Name}} {{.MemUsage}} {{.PIDs}}", "updated"), 0, "MB 1")
+    yield from said(podman("exec", "updated", "true"), 0)
+    yield from said(podman("rm", "--force", "--time", "0", "updated"), 0)
+
+
 def deaf(podman):
     """A program that ignores TERM is killed when its time is up."""
     yield from said(podman("run", "--detach", "--network", "none", "--name", "deaf", "busybox", "sh", "-c", "trap '' TERM; sleep 4341"), 0)
@@ -232,7 +258,7 @@ def until(what, seconds=20):
         time.sleep(0.1)
 
 
-CASES = [simple, codes, environment, standard_input, terminal, limits, volumes, detached, deaf, privileges, namespaces, pod, failing_hook, left]
+CASES = [simple, codes, environment, standard_input, terminal, limits, volumes, detached, updated, deaf, privileges, namespaces, pod, failing_hook, left]
 
 
 def main():

@@ -140,6 +140,19 @@ pub(crate) enum OciCommand {
         /// The container's name
         id: String,
     },
+    /// Change the limits of a container that is there
+    Update(UpdateArgs),
+    /// Tell what a container uses, and when its memory runs out, a line of JSON each
+    Events {
+        /// What it uses now, once
+        #[arg(long)]
+        stats: bool,
+        /// How often what it uses is told
+        #[arg(long, value_name = "TIME", value_parser = parse_interval, default_value = "5s")]
+        interval: std::time::Duration,
+        /// The container's name
+        id: String,
+    },
     /// Print what this runtime supports as JSON
     Features,
 }
@@ -225,11 +238,127 @@ pub(crate) struct ExecArgs {
     pub command: Vec<String>,
 }
 
+/// Sizes are bytes, or have a letter of `k`, `m`, `g` and `t` behind them; -1 takes a limit away, 0 leaves it.
+#[derive(Debug, Default, ClapArgs)]
+pub(crate) struct UpdateArgs {
+    /// Take the changes from this file, `-` for standard input: `linux.resources` as in config.json
+    #[arg(long, short, value_name = "FILE")]
+    pub resources: Option<PathBuf>,
+    /// The limit of memory
+    #[arg(long, short, value_name = "SIZE", value_parser = parse_size, allow_hyphen_values = true)]
+    pub memory: Option<i64>,
+    /// The memory that is left to it when the machine runs short
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, allow_hyphen_values = true)]
+    pub memory_reservation: Option<i64>,
+    /// The limit of memory and swap together
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, allow_hyphen_values = true)]
+    pub memory_swap: Option<i64>,
+    /// The time on processors in each period, in microseconds
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub cpu_quota: Option<i64>,
+    /// The period, in microseconds
+    #[arg(long, value_name = "TIME")]
+    pub cpu_period: Option<u64>,
+    /// How much longer than its quota it may run at times, in microseconds
+    #[arg(long, value_name = "TIME")]
+    pub cpu_burst: Option<u64>,
+    /// Its share of processors that others want too
+    #[arg(long, alias = "cpu-shares", value_name = "N")]
+    pub cpu_share: Option<u64>,
+    /// 1 to let it run only where nobody else wants to, 0 to end that
+    #[arg(long, value_name = "0|1", value_parser = clap::value_parser!(i64).range(0..=1))]
+    pub cpu_idle: Option<i64>,
+    /// The real-time period, in microseconds
+    #[arg(long, value_name = "TIME")]
+    pub cpu_rt_period: Option<u64>,
+    /// The real-time time in each such period, in microseconds
+    #[arg(long, value_name = "TIME")]
+    pub cpu_rt_runtime: Option<i64>,
+    /// The processors it may run on, such as 0-3,7
+    #[arg(long, value_name = "LIST")]
+    pub cpuset_cpus: Option<String>,
+    /// The memory nodes it may use
+    #[arg(long, value_name = "LIST")]
+    pub cpuset_mems: Option<String>,
+    /// The most processes and threads
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    pub pids_limit: Option<i64>,
+    /// Its weight at disks, 10 to 1000
+    #[arg(long, value_name = "N")]
+    pub blkio_weight: Option<u16>,
+    /// The container's name
+    pub id: String,
+}
+
+fn parse_size(text: &str) -> Result<i64, String> {
+    let refused = || format!("`{text}` is no size; write bytes, or a number with k, m, g or t behind it");
+    let lower = text.to_ascii_lowercase();
+    let plain = lower.strip_suffix('b').unwrap_or(&lower);
+    let letter = plain.chars().last().and_then(|letter| "kmgt".find(letter));
+    let digits = if letter.is_some() { &plain[..plain.len() - 1] } else { plain };
+    let number: i64 = digits.parse().map_err(|_| refused())?;
+    let factor = letter.map_or(1, |power| 1024_i64.pow(u32::try_from(power).unwrap_or_default() + 1));
+    match number {
+        -1 if letter.is_none() => Ok(-1),
+        0.. => number.checked_mul(factor).ok_or_else(refused),
+        _ => Err(refused()),
+    }
+}
+
+fn parse_interval(text: &str) -> Result<std::time::Duration, String> {
+    let refused = || format!("`{text}` is no time; write seconds, or a number with ms, s or m behind it");
+    let at = text.find(|character: char| !character.is_ascii_digit()).unwrap_or(text.len());
+    let number: u64 = text[..at].parse().map_err(|_| refused())?;
+    let milliseconds = match &text[at..] {
+        "ms" => 1,
+        "" | "s" => 1_000,
+        "m" => 60_000,
+        _ => return Err(refused()),
+    };
+    let time = number.checked_mul(milliseconds).filter(|time| *time > 0).ok_or_else(refused)?;
+    Ok(std::time::Duration::from_millis(time))
+}
+
 fn parse_user(text: &str) -> Result<(u32, Option<u32>), String> {
     let number =
         |text: &str| text.parse().map_err(|_| format!("`{text}` is not a number; write UID or UID:GID"));
     match text.split_once(':') {
         Some((uid, gid)) => Ok((number(uid)?, Some(number(gid)?))),
         None => Ok((number(text)?, None)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_and_times_of_a_command_line() {
+        for (text, size) in [
+            ("0", Some(0)),
+            ("-1", Some(-1)),
+            ("64m", Some(64 << 20)),
+            ("2GB", Some(2 << 30)),
+            ("7b", Some(7)),
+            ("", None),
+            ("m", None),
+            ("-2", None),
+            ("-1k", None),
+            ("1x", None),
+            ("9999999999t", None),
+        ] {
+            assert_eq!(parse_size(text).ok(), size, "{text}");
+        }
+        for (text, time) in [
+            ("5s", Some(5_000)),
+            ("200ms", Some(200)),
+            ("2", Some(2_000)),
+            ("1m", Some(60_000)),
+            ("0", None),
+            ("s", None),
+            ("1h", None),
+        ] {
+            assert_eq!(parse_interval(text).ok().map(|time| time.as_millis()), time, "{text}");
+        }
     }
 }

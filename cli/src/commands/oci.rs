@@ -6,6 +6,7 @@
 mod exec;
 mod list;
 mod log;
+mod update;
 
 use std::path::Path;
 
@@ -94,6 +95,11 @@ fn command(args: &OciArgs, log: &mut Log) -> Result<u8> {
         OciCommand::List { format, quiet } => list::containers(&store, *format, *quiet)?,
         OciCommand::Pause { id } => Container::open(&store, &Id::new(id)?)?.pause()?,
         OciCommand::Resume { id } => Container::open(&store, &Id::new(id)?)?.resume()?,
+        OciCommand::Update(update) => update::run(&store, update)?,
+        OciCommand::Events { stats: true, id, .. } => update::tell(&store, &Id::new(id)?)?,
+        OciCommand::Events { stats: false, interval, id } => {
+            update::follow(&store, &Id::new(id)?, *interval)?
+        }
         OciCommand::Features => print_json(&jobc_runtime::features::features())?,
     }
     Ok(0)

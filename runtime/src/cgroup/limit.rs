@@ -48,15 +48,23 @@ impl Limits {
     ///
     /// What makes no sense on any machine, such as less memory and swap together than memory.
     pub(super) fn of(resources: &LinuxResources, layout: &Layout) -> Result<Self> {
+        Self::list(&Asked { resources, changing: false }, layout)
+    }
+
+    /// The same for a group that has limits: what is not limited any more (`-1`) is written too.
+    pub(super) fn of_change(resources: &LinuxResources, layout: &Layout) -> Result<Self> {
+        Self::list(&Asked { resources, changing: true }, layout)
+    }
+
+    fn list(asked: &Asked<'_>, layout: &Layout) -> Result<Self> {
         let mut limits = Limits::default();
-        let asked = Asked { resources };
         for controller in ORDER {
             match layout.version(controller) {
-                Some(Version::V1) => v1::list(controller, &asked, &mut limits)?,
+                Some(Version::V1) => v1::list(controller, asked, &mut limits)?,
                 Some(Version::V2) | None => {
                     // Without the controller the list says what cannot be kept.
                     let mut found = Limits::default();
-                    v2::list(controller, &asked, &mut found)?;
+                    v2::list(controller, asked, &mut found)?;
                     if layout.version(controller).is_none() {
                         found.impossible.extend(
                             found.writable.drain(..).map(|limit| no_controller(controller, &limit.place)),
@@ -67,7 +75,7 @@ impl Limits {
                 }
             }
         }
-        unified(resources, layout, &mut limits)?;
+        unified(asked.resources, layout, &mut limits)?;
         limits.impossible.dedup_by(|later, earlier| later.place == earlier.place);
         Ok(limits)
     }
@@ -110,9 +118,26 @@ const ORDER: [Controller; 9] = [
 /// What a limit is made from.
 struct Asked<'a> {
     resources: &'a LinuxResources,
+    /// Whether there are limits already, so that one that limits nothing takes another's place.
+    changing: bool,
 }
 
 impl Asked<'_> {
+    /// What is written for a limit; `unlimited` where a negative number takes one away.
+    fn bound(&self, limit: Option<i64>, unlimited: &str) -> Option<String> {
+        match limit? {
+            1.. => limit.map(|limit| limit.to_string()),
+            0 => None,
+            _ => self.changing.then(|| unlimited.to_owned()),
+        }
+    }
+
+    /// Whether memory and swap together lose their limit.
+    fn frees_swap(&self) -> bool {
+        let swap = self.resources.memory().and_then(|memory| memory.swap());
+        self.changing && swap.is_some_and(|swap| swap < 0)
+    }
+
     /// The limit of memory in bytes, where it limits something.
     fn memory(&self) -> Option<i64> {
         self.resources.memory().and_then(|memory| memory.limit()).filter(|limit| *limit > 0)
@@ -197,7 +222,7 @@ impl Asked<'_> {
         lists
             .into_iter()
             .map(|(name, list)| {
-                let entries = list.iter().flatten().filter(|one| one.rate() > 0);
+                let entries = list.iter().flatten().filter(|one| self.changing || one.rate() > 0);
                 (name, entries.map(|one| (format!("{}:{}", one.major(), one.minor()), one.rate())).collect())
             })
             .collect()

@@ -1,6 +1,6 @@
 //! Makes the groups of a plan and writes what they are told.
 
-mod switch;
+pub(super) mod switch;
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -41,7 +41,7 @@ impl Plan {
 }
 
 /// Makes one group, writes its limits, and opens what its processes enter by.
-fn make(group: &Group, request: &Request<'_>, cgroup: &mut Cgroup) -> Result<Vec<Unenforced>> {
+pub(super) fn make(group: &Group, request: &Request<'_>, cgroup: &mut Cgroup) -> Result<Vec<Unenforced>> {
     let folder = group.folder();
     let made = match folders(group, &folder) {
         Ok(made) => made,
@@ -251,7 +251,7 @@ fn write_unified(group: &Group, folder: &Path, mut switches: Vec<(Controller, Er
 }
 
 /// Writes a limit to all of its files that are there.
-fn write_limit(folder: &Path, limit: &Limit) -> Result<()> {
+pub(super) fn write_limit(folder: &Path, limit: &Limit) -> Result<()> {
     let mut there = false;
     for (file, text) in &limit.files {
         match write(&folder.join(file), text) {

@@ -161,6 +161,14 @@ impl Entry {
         })
     }
 
+    /// Puts another file in the place of one, for readers who hold no lock: they see the one or the other.
+    pub fn replace_file(&self, name: &str, bytes: &[u8]) -> Result<()> {
+        let new = format!("{name}.new");
+        self.write_file(&new, bytes)?;
+        rustix::fs::renameat(&self.folder, &new, &self.folder, name)
+            .map_err(|errno| Error::machine(format!("write `{}`", self.path.join(name).display()), errno))
+    }
+
     /// The folder itself, open.
     pub fn folder(&self) -> &OwnedFd {
         &self.folder

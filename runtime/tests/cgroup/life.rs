@@ -186,7 +186,7 @@ fn a_hundred_containers_that_come_and_go_do_not_meet() {
     });
 }
 
-fn wait_for(done: impl Fn() -> bool) {
+pub(super) fn wait_for(done: impl Fn() -> bool) {
     let start = Instant::now();
     while !done() {
         assert!(start.elapsed() < Duration::from_secs(20), "it never came");

@@ -9,6 +9,7 @@ mod given;
 mod life;
 mod limits;
 mod under;
+mod update;
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};

@@ -35,10 +35,14 @@ fn layout(version: Version) -> Layout {
 
 /// What is asked and what is written for it, in both versions.
 fn check(json: &Value) -> String {
+    check_by(json, Limits::of)
+}
+
+fn check_by(json: &Value, of: fn(&LinuxResources, &Layout) -> Result<Limits>) -> String {
     let resources: LinuxResources = serde_json::from_value(json.clone()).expect("resources");
     let mut text = format!("{}\n", serde_json::to_string(json).expect("JSON"));
     for (name, version) in [("v1", Version::V1), ("v2", Version::V2)] {
-        match Limits::of(&resources, &layout(version)) {
+        match of(&resources, &layout(version)) {
             Ok(limits) => {
                 for limit in limits.writable {
                     let files: Vec<String> =
@@ -152,4 +156,20 @@ fn a_limit_without_its_controller_is_impossible() {
         limits.impossible[0].to_string(),
         "config.json: /linux/resources/memory/limit: this kernel has no controller `memory`, or it is switched off"
     );
+}
+
+#[test]
+fn a_change_takes_limits_away_too() {
+    let cases = [
+        json!({"memory": {"limit": -1}}),
+        json!({"memory": {"limit": 2_097_152, "swap": -1, "reservation": -1}}),
+        json!({"memory": {"limit": 2_097_152, "swap": 3_145_728}}),
+        json!({"memory": {"limit": 0, "swap": 0}}),
+        json!({"cpu": {"quota": -1}}),
+        json!({"cpu": {"period": 50_000}}),
+        json!({"cpu": {"quota": 20_000, "period": 50_000, "shares": 0, "idle": 0}}),
+        json!({"pids": {"limit": -1}}),
+        json!({"blockIO": {"throttleReadBpsDevice": [{"major": 8, "minor": 0, "rate": 0}]}}),
+    ];
+    insta::assert_snapshot!(cases.iter().map(|json| check_by(json, Limits::of_change)).collect::<String>());
 }

@@ -40,10 +40,10 @@ fn cpu(asked: &Asked<'_>, limits: &mut Limits) {
     let Some(cpu) = asked.resources.cpu() else { return };
     let (quota, period) = asked.bandwidth();
     // The kernel checks a quota against the period that is there, so the period comes first.
-    if let (Some(period), Some(_)) = (period, quota) {
+    if let Some(period) = period.filter(|_| asked.changing || quota.is_some()) {
         limits.push(Controller::Cpu, "cpu/period", "cpu.cfs_period_us", &period);
     }
-    if let Some(quota) = quota {
+    if let Some(quota) = asked.bound(cpu.quota(), "-1") {
         limits.push(Controller::Cpu, "cpu/quota", "cpu.cfs_quota_us", &quota);
     }
     if let Some(burst) = cpu.burst().filter(|burst| *burst > 0) {
@@ -52,7 +52,7 @@ fn cpu(asked: &Asked<'_>, limits: &mut Limits) {
     if let Some(shares) = cpu.shares().filter(|shares| *shares > 0) {
         limits.push(Controller::Cpu, "cpu/shares", "cpu.shares", &shares);
     }
-    if let Some(idle) = cpu.idle().filter(|idle| *idle != 0) {
+    if let Some(idle) = cpu.idle().filter(|idle| asked.changing || *idle != 0) {
         limits.push(Controller::Cpu, "cpu/idle", "cpu.idle", &idle);
     }
     if let Some(period) = cpu.realtime_period().filter(|period| *period != 0) {
@@ -66,14 +66,18 @@ fn cpu(asked: &Asked<'_>, limits: &mut Limits) {
 fn memory(asked: &Asked<'_>, limits: &mut Limits) -> Result<()> {
     let Some(memory) = asked.resources.memory() else { return Ok(()) };
     // Memory first: the kernel refuses memory and swap together below it.
-    if let Some(limit) = asked.memory() {
+    if let Some(limit) = asked.bound(memory.limit(), "-1") {
         limits.push(Controller::Memory, "memory/limit", "memory.limit_in_bytes", &limit);
+    }
+    if asked.frees_swap() {
+        limits.push(Controller::Memory, "memory/swap", "memory.memsw.limit_in_bytes", &"-1");
+        limits.writable.last_mut().expect("pushed above").kept_without = Some(Absent::Swap);
     }
     if let Some(both) = asked.memory_and_swap()? {
         limits.push(Controller::Memory, "memory/swap", "memory.memsw.limit_in_bytes", &both);
         limits.writable.last_mut().expect("pushed above").kept_without = Some(Absent::Swap);
     }
-    if let Some(low) = memory.reservation().filter(|low| *low > 0) {
+    if let Some(low) = asked.bound(memory.reservation(), "-1") {
         limits.push(Controller::Memory, "memory/reservation", "memory.soft_limit_in_bytes", &low);
     }
     #[allow(deprecated)]
@@ -99,8 +103,9 @@ fn memory(asked: &Asked<'_>, limits: &mut Limits) -> Result<()> {
 
 /// The number of processes, the same in both versions.
 pub(super) fn pids(asked: &Asked<'_>, limits: &mut Limits) {
-    if let Some(pids) = asked.resources.pids().as_ref().filter(|pids| pids.limit() > 0) {
-        limits.push(Controller::Pids, "pids/limit", "pids.max", &pids.limit());
+    let limit = asked.resources.pids().as_ref().map(oci_spec::runtime::LinuxPids::limit);
+    if let Some(limit) = asked.bound(limit, "max") {
+        limits.push(Controller::Pids, "pids/limit", "pids.max", &limit);
     }
 }
 

@@ -56,6 +56,12 @@ fn cpu(asked: &Asked<'_>, limits: &mut Limits) {
             limits.push(Controller::Cpu, "cpu/quota", "cpu.max", &format!("{quota} {period}"));
         }
         (Some(quota), None) => limits.push(Controller::Cpu, "cpu/quota", "cpu.max", &quota),
+        (None, period)
+            if asked.changing && (period.is_some() || cpu.quota().is_some_and(|quota| quota < 0)) =>
+        {
+            let period = period.map(|period| format!(" {period}")).unwrap_or_default();
+            limits.push(Controller::Cpu, "cpu/quota", "cpu.max", &format!("max{period}"));
+        }
         // A period alone limits nothing.
         (None, _) => {}
     }
@@ -65,7 +71,7 @@ fn cpu(asked: &Asked<'_>, limits: &mut Limits) {
     if let Some(shares) = cpu.shares().filter(|shares| *shares > 0) {
         limits.push(Controller::Cpu, "cpu/shares", "cpu.weight", &weight(shares));
     }
-    if let Some(idle) = cpu.idle().filter(|idle| *idle != 0) {
+    if let Some(idle) = cpu.idle().filter(|idle| asked.changing || *idle != 0) {
         limits.push(Controller::Cpu, "cpu/idle", "cpu.idle", &idle);
     }
     if cpu.realtime_runtime().is_some_and(|runtime| runtime != 0) {
@@ -78,8 +84,12 @@ fn cpu(asked: &Asked<'_>, limits: &mut Limits) {
 
 fn memory(asked: &Asked<'_>, limits: &mut Limits) -> Result<()> {
     let Some(memory) = asked.resources.memory() else { return Ok(()) };
-    if let Some(limit) = asked.memory() {
+    if let Some(limit) = asked.bound(memory.limit(), "max") {
         limits.push(Controller::Memory, "memory/limit", "memory.max", &limit);
+    }
+    if asked.frees_swap() {
+        limits.push(Controller::Memory, "memory/swap", "memory.swap.max", &"max");
+        limits.writable.last_mut().expect("pushed above").kept_without = Some(Absent::Swap);
     }
     if let Some(both) = asked.memory_and_swap()? {
         // Here swap is counted by itself.
@@ -87,7 +97,7 @@ fn memory(asked: &Asked<'_>, limits: &mut Limits) -> Result<()> {
         limits.push(Controller::Memory, "memory/swap", "memory.swap.max", &swap);
         limits.writable.last_mut().expect("pushed above").kept_without = Some(Absent::Swap);
     }
-    if let Some(low) = memory.reservation().filter(|low| *low > 0) {
+    if let Some(low) = asked.bound(memory.reservation(), "0") {
         limits.push(Controller::Memory, "memory/reservation", "memory.low", &low);
     }
     #[allow(deprecated)]
@@ -135,6 +145,7 @@ fn io(asked: &Asked<'_>, limits: &mut Limits) {
     }
     for ((field, entries), key) in asked.throttles().into_iter().zip(["rbps", "wbps", "riops", "wiops"]) {
         for (index, (device, rate)) in entries.into_iter().enumerate() {
+            let rate = if rate == 0 { "max".to_owned() } else { rate.to_string() };
             let text = format!("{device} {key}={rate}");
             limits.push(Controller::Io, &format!("blockIO/{field}/{index}"), "io.max", &text);
         }

@@ -12,7 +12,7 @@ use crate::error::{Error, Kind, describe};
 /// Switches the controllers of a group on in every group above it, from the base down.
 ///
 /// Those that are only for counting may fail; of the others the error is returned.
-pub(super) fn on(group: &Group) -> Vec<(Controller, Error)> {
+pub(in super::super) fn on(group: &Group) -> Vec<(Controller, Error)> {
     let mut wanted = vec![Controller::Memory, Controller::Pids];
     wanted.extend(group.limits.iter().map(|limit| limit.controller).filter(|one| !one.needs_no_switch()));
     wanted.sort_unstable();
