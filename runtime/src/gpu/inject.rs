@@ -309,6 +309,9 @@ impl Injector {
         let mut edits = source.edits(devices)?;
         extras::add(&mut edits, &self.machine, spec);
         said.extend(edit::apply(&edits, spec)?);
+        if is_nvidia && self.has_driver_in_root(wants) {
+            environment::tell_of(spec, self.files());
+        }
         environment::restore(spec, wants.visible);
         Ok(Injected { way: Way::Generated, said })
     }

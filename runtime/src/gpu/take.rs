@@ -16,9 +16,10 @@ impl Inventory {
             inventory.driver = shown.release.map(|version| Driver { version, cuda: None });
             inventory.gpus = shown.gpus;
             let links = match nvml::ask(machine) {
-                Ok(said) => {
+                Ok(answer) => {
                     inventory.source = Source::Nvml;
-                    said.write_into(machine, &mut inventory)
+                    inventory.asked_by = answer.by;
+                    nvml::write(answer.said, machine, &mut inventory)
                 }
                 Err(nvml::Silence::NotAsked) => nvml::NvLinks::default(),
                 Err(nvml::Silence::Because(why)) => {
