@@ -17,6 +17,7 @@ pub mod lease;
 pub mod libraries;
 pub mod machine;
 pub mod mps;
+mod nodes;
 pub mod nvidia;
 pub mod nvml;
 mod pci;

@@ -76,6 +76,11 @@ impl Machine {
         self.root == Path::new("/")
     }
 
+    /// Whether /proc, /sys and /dev are this machine's own.
+    pub(crate) fn has_own_kernel(&self) -> bool {
+        self.kernel == Path::new("/")
+    }
+
     /// Where a file lies that programs know by this absolute name.
     pub fn path(&self, name: impl AsRef<Path>) -> PathBuf {
         let name = name.as_ref();
