@@ -66,14 +66,14 @@ pub(super) fn ask(machine: &Machine) -> Result<Answer, Silence> {
             Err(Unheard::Lost(why)) => _ = first.get_or_insert(why),
         }
     }
-    let why = first.unwrap_or_default();
-    let (mut said, program) = smi::ask(machine).ok_or_else(|| Silence::Because(why.clone()))?;
     let hint = if machine.nvml.askers.iter().any(Asker::is_other) {
         ""
     } else {
-        "; a `jobc-nvml` beside `jobc` would load the library"
+        "; the program `jobc-nvml`, put beside `jobc`, can load libraries that `jobc` cannot"
     };
-    said.notes.push(format!("nvidia-smi tells of NVIDIA's cards, and nothing of NVLink: {why}{hint}"));
+    let why = format!("{}{hint}", first.unwrap_or_default());
+    let (mut said, program) = smi::ask(machine).ok_or_else(|| Silence::Because(why.clone()))?;
+    said.notes.push(format!("nvidia-smi tells of NVIDIA's cards, and nothing of NVLink: {why}"));
     Ok(Answer { said, by: Some(program) })
 }
 
