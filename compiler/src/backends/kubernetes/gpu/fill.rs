@@ -131,20 +131,23 @@ impl<'a> Filler<'a> {
 
     /// Bytes in a unit, rounded up, and the unit where that made them more.
     fn memory(&self, bytes: u64, unit: Unit) -> Option<(u64, Option<String>)> {
-        let (mib, gib) = ((1 << 20, "MiB".to_owned()), (1 << 30, "GiB".to_owned()));
-        let (size, name) = match (unit, self.memory_unit) {
-            (Unit::Setting, None) => return None,
-            (Unit::Setting | Unit::GiBUnlessSet, Some(MemoryUnit::MiB)) => mib,
-            (Unit::GiB | Unit::Setting | Unit::GiBUnlessSet, _) => gib,
-            (Unit::MiB, _) => mib,
-            (Unit::Factor, _) if self.memory_factor == 1 => mib,
-            (Unit::Factor, _) => {
-                (u64::from(self.memory_factor) << 20, format!("units of {} MiB", self.memory_factor))
+        let unit = match (unit, self.memory_unit, self.memory_factor) {
+            (Unit::Setting, None, _) => return None,
+            (Unit::Setting | Unit::GiBUnlessSet, Some(MemoryUnit::MiB), _) | (Unit::Factor, _, 1) => {
+                Unit::MiB
             }
-            (Unit::B, _) => (1, "bytes".to_owned()),
-            (Unit::Blocks, _) => (1 << 28, "blocks of 256 MiB".to_owned()),
-            (Unit::GB, _) => (1_000_000_000, "GB".to_owned()),
+            (unit, ..) => unit,
         };
+        let (size, name) = match unit {
+            Unit::B => (1, "bytes"),
+            Unit::MiB => (1 << 20, "MiB"),
+            Unit::Factor => (u64::from(self.memory_factor) << 20, "units of"),
+            Unit::Blocks => (1 << 28, "blocks of 256 MiB"),
+            Unit::GB => (1_000_000_000, "GB"),
+            Unit::GiB | Unit::GiBUnlessSet | Unit::Setting => (1 << 30, "GiB"),
+        };
+        let name =
+            if unit == Unit::Factor { format!("{name} {} MiB", self.memory_factor) } else { name.to_owned() };
         let inexact = (!bytes.is_multiple_of(size)).then_some(name);
         Some((bytes.div_ceil(size).max(1), inexact))
     }
