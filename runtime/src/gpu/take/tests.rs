@@ -214,3 +214,32 @@ fn one_that_cannot_run_leaves_it_to_the_next() {
         assert_eq!(Inventory::take(&machine).source, Source::Proc, "{script}");
     }
 }
+
+/// On a machine that has just started nobody has made the nodes, and NVML has it done for root.
+#[test]
+fn nodes_that_come_with_the_first_question_are_there() {
+    let tree = tree("v100");
+    let dev = tree.path().join("dev");
+    let nodes: Vec<_> = ["nvidiactl", "nvidia0"].iter().map(|name| dev.join(name)).collect();
+    for number in 1..8 {
+        let card =
+            std::fs::read_dir(tree.path().join("proc/driver/nvidia/gpus")).unwrap().next().unwrap().unwrap();
+        std::fs::remove_dir_all(card.path()).unwrap();
+        std::fs::remove_file(dev.join(format!("nvidia{number}"))).unwrap();
+    }
+    let card = tree.path().join("proc/driver/nvidia/gpus");
+    let card = std::fs::read_dir(card).unwrap().next().unwrap().unwrap().path().join("information");
+    let text = std::fs::read_to_string(&card).unwrap();
+    let lines =
+        text.lines().map(|line| if line.starts_with("Device Minor") { "Device Minor: \t 0" } else { line });
+    std::fs::write(&card, lines.collect::<Vec<_>>().join("\n")).unwrap();
+    for node in &nodes {
+        std::fs::remove_file(node).unwrap();
+    }
+    let mut machine = Machine::at(tree.path());
+    assert!(!Inventory::take(&machine).notes.is_empty());
+    let answer = r#"{"driver":"1.2","cuda":null,"cards":[],"notes":[]}"#;
+    machine.nvml.askers =
+        vec![sh(&format!("touch {} {}; echo '{answer}'", nodes[0].display(), nodes[1].display()))];
+    assert_eq!(Inventory::take(&machine).notes, Vec::<String>::new());
+}
