@@ -179,6 +179,36 @@ fn another_builder_gets_the_same_file_and_arguments() {
     );
 }
 
+/// Docker before version 23 has BuildKit and does not take it by itself.
+#[test]
+fn an_old_docker_is_told_of_buildkit() {
+    let folder = Folder::new();
+    folder.write("Dockerfile", "FROM scratch\n");
+    let programs = format!("{}:/usr/bin:/bin", folder.path().join("bin"));
+    let check = |version: &str, given: Option<&str>, expected: &str| {
+        let then = format!(
+            "[ \"$1\" = --version ] && echo '{version}' && exit 0\necho \"by $DOCKER_BUILDKIT\"; exit 3"
+        );
+        program(&folder, "docker", &then);
+        let mut command = folder.command(binary());
+        command
+            .args(["image", "build", "--builder", "docker", "."])
+            .env("LOG", "/dev/null")
+            .env("PATH", &programs);
+        command.env("JOBC_IMAGE_ROOT", folder.path().join("store")).env("TMPDIR", folder.path());
+        match given {
+            Some(given) => command.env("DOCKER_BUILDKIT", given),
+            None => command.env_remove("DOCKER_BUILDKIT"),
+        };
+        let run = Run::of(&mut command).exits(1);
+        assert_eq!(run.err.trim_end(), expected, "{version}");
+    };
+    check("Docker version 20.10.24+dfsg1, build 297e128", None, "by 1");
+    check("Docker version 20.10.24+dfsg1, build 297e128", Some("0"), "by 0");
+    check("Docker version 28.2.2, build e6534b4", None, "by");
+    check("podman version 4.3.1", None, "by");
+}
+
 /// An image goes from one store to another in a file, or through a pipe.
 #[test]
 fn an_image_is_saved_and_brought_in_elsewhere() {
