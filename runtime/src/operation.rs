@@ -59,7 +59,7 @@ pub enum Operation {
     SetStreams {
         /// Ours for each.
         streams: [Fd; 3],
-        /// The user they are given to, who may then open them again as /dev/stdout.
+        /// The user whom those that are pipes are given to, who may then open them again as /dev/stdout.
         owner: u32,
     },
     /// Leave the parent's namespaces for new ones (`CLONE_NEW*` bits).
@@ -181,9 +181,11 @@ impl Operation {
             Self::JoinCgroups(groups) => groups.iter().try_for_each(|&group| kernel.write(group, b"0")),
             Self::Join(namespace) => kernel.setns(namespace.fd, namespace.kind.flag()),
             Self::SetStreams { streams, owner } => streams.iter().zip(0..).try_for_each(|(&fd, standard)| {
-                if *owner != 0 {
-                    // It writes to what is open in any case; only opening it by name needs this.
-                    let _ = kernel.fchown(fd, *owner, kernel.stat(fd)?.gid);
+                let file = kernel.stat(fd)?;
+                // It writes to what is open in any case; only opening it by name needs this. Whatever is no pipe, /dev/null
+                // before all, is the machine's own file.
+                if *owner != 0 && file.is_pipe() {
+                    let _ = kernel.fchown(fd, *owner, file.gid);
                 }
                 kernel.dup_to(fd, standard)
             }),
@@ -245,6 +247,7 @@ impl Operation {
                 kernel.umask(*mask);
                 Ok(())
             }
+            Self::ChangeDirectory(path) if child.at_root && path.as_c_str() == c"/" => Ok(()),
             Self::ChangeDirectory(path) => namespaces::enter_directory(kernel, path),
             Self::FindProgram(candidates) => find(kernel, candidates),
             Self::Hold(fd) => child.report.hold(kernel, *fd),

@@ -54,6 +54,11 @@ impl Status {
         self.mode & Self::TYPE == 0o040_000
     }
 
+    /// Whether this is a pipe.
+    pub fn is_pipe(self) -> bool {
+        self.mode & Self::TYPE == 0o010_000
+    }
+
     /// Whether this is a character device of that number.
     pub fn is_character_device(self, major: u32, minor: u32) -> bool {
         self.mode & Self::TYPE == 0o020_000 && self.device == rustix::fs::makedev(major, minor)

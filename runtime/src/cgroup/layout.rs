@@ -219,7 +219,10 @@ fn read(path: &Path) -> Result<String> {
     let file = open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).map_err(failed)?;
     let mut bytes = Vec::with_capacity(16 * 1024);
     while rustix::io::read(&file, spare_capacity(&mut bytes)).map_err(failed)? > 0 {
-        bytes.reserve(16 * 1024);
+        // Most machines' mounts fit the first time, and need no more memory to see that nothing follows.
+        if bytes.capacity() - bytes.len() < 4096 {
+            bytes.reserve(16 * 1024);
+        }
     }
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }

@@ -84,6 +84,10 @@ pub fn prepare_further(
         steps.at(place, Operation::OpenAttributes(attributes));
     }
     steps.always(Operation::NewSession);
+    if let Some(streams) = &options.streams {
+        let streams = streams.each_ref().map(std::os::fd::AsRawFd::as_raw_fd);
+        steps.always(Operation::SetStreams { streams, owner: process.user().uid() });
+    }
     if process.terminal().unwrap_or(false) {
         steps.at("/process/terminal", Operation::EnterRoot(EnterRoot::Current));
         steps.at("/process/terminal", Operation::OpenConsole(console(process, options)?));
@@ -111,6 +115,7 @@ pub fn prepare_further(
     steps.always(Operation::CloseFrom { first, except: Vec::new() });
     steps.always(Operation::DefaultSignals(machine.ignored));
     descriptors.extend(options.console.take());
+    descriptors.extend(options.streams.take().into_iter().flatten());
     Ok(Prepared {
         steps: steps.list,
         namespaces: 0,

@@ -12,7 +12,7 @@ use jobc_runtime::state::{Id, Status};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::{Value, json};
 
-use crate::args::oci::UpdateArgs;
+use crate::args::UpdateArgs;
 use crate::terminal;
 
 /// How often a container is looked at whether memory has run out in it, or it has ended.
