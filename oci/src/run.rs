@@ -90,7 +90,7 @@ fn command(args: &OciArgs, log: &mut Log) -> Result<u8> {
         OciCommand::Update(update) => update::run(&store, update)?,
         OciCommand::Events { stats: true, id, .. } => update::tell(&store, &Id::new(id)?)?,
         OciCommand::Events { stats: false, interval, id } => {
-            update::follow(&store, &Id::new(id)?, *interval)?
+            update::follow(&store, &Id::new(id)?, *interval)?;
         }
         OciCommand::Features => print_json(&jobc_runtime::features::features())?,
     }

@@ -218,6 +218,62 @@ error: container `a` is stopped, not running
 }
 
 #[test]
+fn limits_of_a_running_container_are_changed() {
+    let Some(folder) = bundle(FOREVER, |_| {}) else { return };
+    let run = script(
+        &folder,
+        "
+        limit() { $J events --stats a | grep -o '\"pids\":{[^}]*}' | grep -o '\"limit\":[0-9]*'; }
+        $J run -d -b . a </dev/null >out 2>&1
+        $J update --pids-limit 33 a; echo update $?
+        limit
+        $J exec a true; echo exec $?
+        $J pause a; echo '{\"pids\": {\"limit\": 44}, \"memory\": {\"limit\": 0}}' | $J update --resources - a; echo paused $?; $J resume a
+        limit
+        timeout 20 $J events --interval 50ms a | grep -om1 '\"type\":\"stats\",\"id\":\"a\"'
+        $J update --pids-limit -1 a; limit
+        echo '{\"devices\": [{\"allow\": true}]}' | $J update -r - a; echo devices $?
+        echo '{\"disk\": 7}' | $J update -r - a; echo disk $?
+        echo nonsense | $J update -r - a; echo nonsense $?
+        $J update --memory 5x a 2>/dev/null; echo size $?
+        $J kill a KILL; until_is a stopped
+        $J update --pids-limit 5 a; echo update $?
+        $J delete a; cat out",
+    );
+    assert_data_eq!(
+        run.out,
+        str![[r#"
+update 0
+"limit":33
+exec 0
+paused 0
+"limit":44
+"type":"stats","id":"a"
+"limit":0
+devices 125
+disk 125
+nonsense 125
+size 125
+stopped
+update 125
+
+"#]]
+    );
+    assert_data_eq!(
+        run.err,
+        str![[r#"
+error: `/linux/resources/devices`: the rules about devices of a container that is there stay
+ = help: make the container anew
+error: `/linux/resources/disk`: `disk` is no part of a container's resources
+ = help: there are `memory`, `cpu`, `pids`, `blockIO`, `hugepageLimits`, `network`, `rdma`, `unified`
+error: the resources are not JSON: expected ident at line 1 column 2
+error: container `a` is stopped, not running
+
+"#]]
+    );
+}
+
+#[test]
 fn a_further_program_is_in_the_container() {
     let Some(folder) = bundle(FOREVER, |config| {
         config["process"]["env"] = json!(["PATH=/usr/bin:/bin", "FROM=config"]);
