@@ -184,7 +184,7 @@ pub(crate) struct CreateArgs {
 #[allow(clippy::struct_excessive_bools)] // each is a switch of the command line
 pub(crate) struct ExecArgs {
     /// Take the process from this file: a `process` as in config.json
-    #[arg(long, short, value_name = "FILE", conflicts_with_all = ["command", "cwd", "env", "user", "additional_gids", "cap"])]
+    #[arg(long, short, value_name = "FILE", conflicts_with_all = ["command", "cwd", "env", "user", "additional_gids", "cap", "apparmor", "process_label"])]
     pub process: Option<PathBuf>,
     /// Give it a terminal
     #[arg(long, short)]
@@ -207,6 +207,12 @@ pub(crate) struct ExecArgs {
     /// Give up gaining privileges
     #[arg(long)]
     pub no_new_privs: bool,
+    /// Its profile of AppArmor, in place of the container's
+    #[arg(long, value_name = "PROFILE")]
+    pub apparmor: Option<String>,
+    /// Its label of SELinux, in place of the container's
+    #[arg(long, value_name = "LABEL")]
+    pub process_label: Option<String>,
     /// Leave it running
     #[arg(long, short)]
     pub detach: bool,

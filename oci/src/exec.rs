@@ -40,6 +40,8 @@ pub(crate) fn run(store: &Store, args: &ExecArgs, log: &mut Log) -> Result<u8> {
                 groups: args.additional_gids.clone(),
                 capabilities: args.cap.clone(),
                 no_new_privileges: args.no_new_privs,
+                profile: args.apparmor.clone(),
+                label: args.process_label.clone(),
                 terminal: args.tty,
             };
             changes.apply(&container::config(&store.folder(&id))?)?

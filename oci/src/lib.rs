@@ -9,6 +9,8 @@
 #[cfg(target_os = "linux")]
 mod args;
 #[cfg(target_os = "linux")]
+mod begin;
+#[cfg(target_os = "linux")]
 mod exec;
 #[cfg(target_os = "linux")]
 mod list;
@@ -20,6 +22,8 @@ pub mod message;
 mod run;
 pub mod terminal;
 
+#[cfg(target_os = "linux")]
+pub use begin::begin;
 #[cfg(target_os = "linux")]
 pub use command_line::{command, main, misused};
 #[cfg(target_os = "linux")]
