@@ -81,9 +81,14 @@ pub fn of(machine: &Machine, release: &str) -> Vec<DriverFile> {
         }
         there
     };
+    // Behind the usual folders those in which whoever starts jobs finds programs.
+    let told = std::env::var_os("PATH").filter(|_| machine.is_own()).unwrap_or_default();
+    let told = std::env::split_paths(&told).filter(|folder| folder.is_absolute());
+    let folders: Vec<PathBuf> = places::PROGRAMS.iter().map(PathBuf::from).chain(told).collect();
     for (name, serves) in PROGRAMS {
-        places::PROGRAMS.map(Path::new).iter().any(|folder| {
-            let usual = if places::is_on_every_path(folder) { folder } else { Path::new("/usr/bin") };
+        folders.iter().any(|folder| {
+            let usual =
+                if places::is_on_every_path(folder) { folder.as_path() } else { Path::new("/usr/bin") };
             add_at(&folder.join(name), &usual.join(name), serves, false)
         });
     }

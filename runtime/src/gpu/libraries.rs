@@ -136,6 +136,11 @@ impl Libraries {
         for folder in places::LIBRARIES {
             search.folder(Path::new(folder));
         }
+        // Where whoever starts jobs has told the loader to look, as images of clusters do.
+        let told = std::env::var_os("LD_LIBRARY_PATH").filter(|_| machine.is_own()).unwrap_or_default();
+        for folder in std::env::split_paths(&told).filter(|folder| folder.is_absolute()) {
+            search.folder(&folder);
+        }
         let searched: BTreeSet<PathBuf> =
             cache.folders().iter().filter_map(|folder| search.real(folder)).collect();
         let mut libraries = search.finish();
