@@ -11,6 +11,7 @@ pub mod claim;
 mod devices;
 mod gpus;
 pub mod ledger;
+pub mod limits;
 pub mod overview;
 pub mod ports;
 pub mod turn;

@@ -30,6 +30,7 @@ use serde::{Deserialize, Serialize};
 pub use controller::Controller;
 pub use layout::{Hierarchy, Layout, Unified, Version};
 pub use life::remove_empty;
+pub(crate) use limit::GO_ON;
 pub use path::GroupPath;
 pub use plan::{Group, Interface, Plan};
 pub use usage::{Meter, Usage};
@@ -68,6 +69,30 @@ pub struct Unenforced {
 impl fmt::Display for Unenforced {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.place, self.reason)
+    }
+}
+
+impl Unenforced {
+    /// Limits that nothing enforces, for people: a line a reason, with what is limited in the job file's words.
+    ///
+    /// Reasons that differ only in the group they name are one: with version 1 every controller has a tree of its own.
+    pub fn in_words(all: &[Self]) -> Vec<String> {
+        let kind = |reason: &str| reason.split('`').next().map(str::to_owned);
+        let mut lines: Vec<(&str, Vec<&str>)> = Vec::new();
+        for Self { place, reason } in all {
+            let limited = place.strip_prefix("/linux/resources/").unwrap_or(place);
+            let limited = limited.split('/').next().unwrap_or(limited);
+            match lines.iter_mut().find(|(first, _)| kind(first) == kind(reason)) {
+                Some((_, list)) if list.contains(&limited) => {}
+                Some((_, list)) => list.push(limited),
+                None => lines.push((reason, vec![limited])),
+            }
+        }
+        let line = |(reason, limited): (&str, Vec<&str>)| {
+            let list = limited.iter().map(|limited| format!("`{limited}`")).collect::<Vec<_>>().join(", ");
+            format!("nothing keeps tasks within their limits of {list}: {reason}")
+        };
+        lines.into_iter().map(line).collect()
     }
 }
 
@@ -146,13 +171,19 @@ impl Cgroup {
     }
 
     /// Opens what a further process enters the groups by: [`Self::into_fd`] and [`Self::join_fds`].
-    pub fn open_entrances(&mut self) -> Result<()> {
+    ///
+    /// `first` is the container's first process. Where the container has divided its group of version 2 itself, the group
+    /// takes no process any more (cgroup-v2.rst, "No Internal Process Constraint"), and the further one goes where the first is.
+    pub fn open_entrances(&mut self, first: u32) -> Result<()> {
         self.into = None;
         self.joins.clear();
         for group in self.saved.groups.iter().filter(|group| group.is_there()) {
             match group.version {
                 Version::V1 => self.joins.push(make::entrance(&group.folder, "tasks", OFlags::WRONLY)?),
-                Version::V2 => self.into = Some(make::entrance(&group.folder, "", OFlags::DIRECTORY)?),
+                Version::V2 => {
+                    let folder = life::holding(&group.folder, first)?;
+                    self.into = Some(make::entrance(&folder, "", OFlags::DIRECTORY)?);
+                }
             }
         }
         Ok(())
@@ -171,5 +202,29 @@ impl Cgroup {
     /// The folders of the groups.
     pub fn folders(&self) -> impl Iterator<Item = &std::path::Path> {
         self.saved.groups.iter().map(|group| group.folder.as_path())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Unenforced;
+
+    #[test]
+    fn what_nothing_keeps_is_told_in_a_line_a_reason() {
+        let of =
+            |place: &str, reason: &str| Unenforced { place: place.to_owned(), reason: reason.to_owned() };
+        let told = Unenforced::in_words(&[
+            of("/linux/resources/pids/limit", "not in `/pids`"),
+            of("/linux/resources/memory/limit", "not in `/memory`"),
+            of("/linux/resources/memory/swap", "not in `/memory`"),
+            of("/linux/resources/devices", "there are none"),
+        ]);
+        assert_eq!(
+            told,
+            [
+                "nothing keeps tasks within their limits of `pids`, `memory`: not in `/pids`",
+                "nothing keeps tasks within their limits of `devices`: there are none",
+            ]
+        );
     }
 }

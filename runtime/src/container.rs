@@ -14,7 +14,7 @@ use std::path::Path;
 
 use oci_spec::runtime::Spec;
 
-use crate::cgroup::Cgroup;
+use crate::cgroup::{Cgroup, Unenforced};
 use crate::config::Config;
 use crate::error::{Error, Kind, Result};
 use crate::hooks::Stage;
@@ -75,6 +75,8 @@ pub struct Container {
     pub record: Record,
     /// What a person should know of its making, a line each.
     pub said: Vec<String>,
+    /// The limits that nothing enforces, where this made it.
+    pub unenforced: Vec<Unenforced>,
 }
 
 /// The status of a container: from its process, its control group and the fifo that it waits at.
@@ -162,7 +164,9 @@ pub fn delete(store: &Store, id: &Id, force: bool) -> Result<Vec<Error>> {
         other => other?,
     };
     match entry.read() {
-        Ok(Some(record)) => Container { entry, record, said: Vec::new() }.delete(force),
+        Ok(Some(record)) => {
+            Container { entry, record, said: Vec::new(), unenforced: Vec::new() }.delete(force)
+        }
         // The command that made the folder was killed before it had made anything else.
         Ok(None) => entry.remove().map(|()| vec![]),
         Err(_) if force => entry.remove().map(|()| vec![]),
@@ -175,7 +179,7 @@ impl Container {
     pub fn open(store: &Store, id: &Id) -> Result<Self> {
         let entry = store.open(id)?;
         let record = entry.read()?.ok_or_else(|| incomplete(id))?;
-        Ok(Self { entry, record, said: Vec::new() })
+        Ok(Self { entry, record, said: Vec::new(), unenforced: Vec::new() })
     }
 
     /// Where it is in its life.

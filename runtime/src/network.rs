@@ -18,6 +18,7 @@ mod holder;
 mod namespace;
 mod nat;
 mod netlink;
+mod news;
 mod order;
 mod ports;
 mod publish;
@@ -45,6 +46,7 @@ use address::Addresses;
 use files::Files;
 use held::Held;
 pub use holder::main as hold;
+pub use news::{Change, News};
 use order::Made;
 use publish::Forward;
 
@@ -62,6 +64,7 @@ pub struct Network {
     files: Option<Files>,
     notes: Vec<String>,
     published: Vec<Publish>,
+    news: Option<News>,
 }
 
 impl Network {
@@ -81,6 +84,7 @@ impl Network {
             files: None,
             notes: Vec::new(),
             published: Vec::new(),
+            news: None,
         };
         if plan.network != Wanted::Job && !(plan.network == Wanted::None && is_probed(plan)) {
             return Ok(network);
@@ -94,7 +98,8 @@ impl Network {
             network.addresses = Some(address::choose()?);
         }
         let place = folder.state.join("network");
-        let (held, made) = Held::start(network.addresses, tasks.len(), &forwards, files::begin(&place)?)?;
+        let (mut held, made) = Held::start(network.addresses, tasks.len(), &forwards, files::begin(&place)?)?;
+        network.news = held.news();
         network.held = Some(held);
         if network.addresses.is_some() {
             let addressed: Vec<(&TaskId, IpAddr)> = tasks
@@ -134,6 +139,11 @@ impl Network {
             });
             self.published.push(published);
         }
+    }
+
+    /// What becomes of it from now on, once; nothing where nothing was made.
+    pub fn take_news(&mut self) -> Option<News> {
+        self.news.take()
     }
 
     /// What was made, in the plan's word: `host`, `job` or `none`.

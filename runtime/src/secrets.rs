@@ -127,16 +127,23 @@ impl Secrets {
             if values.contains_key(name) {
                 continue;
             }
-            let source = plan.secrets.get(name).ok_or_else(|| {
-                Error::new(
-                    Kind::Config,
-                    format!("the plan does not say where the secret `{name}` comes from"),
-                )
-                .help("build the plan again from its job file")
-            })?;
-            values.insert(name.to_owned(), read(name, source, folder)?);
+            values.insert(name.to_owned(), read(name, source_of(plan, name)?, folder)?);
         }
         Ok(Self { values })
+    }
+
+    /// The variables of a role that are secrets, read anew, for a further program in one of its tasks.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::read`]; secrets that only files, volumes and other roles use need not be there.
+    pub fn variables(plan: &JobPlan, role: &str, folder: &Path) -> Result<Variables> {
+        let mut variables = Variables::default();
+        for (variable, value) in plan.role(role).into_iter().flat_map(|role| &role.env) {
+            let EnvPlan::Secret { secret } = value else { continue };
+            variables.push(variable, &read(secret, source_of(plan, secret)?, folder)?)?;
+        }
+        Ok(variables)
     }
 
     /// The value of a secret.
@@ -171,6 +178,13 @@ fn used(plan: &JobPlan) -> impl Iterator<Item = &str> {
         let mounts =
             role.mounts.iter().filter_map(|mount| plan.volumes.get(&mount.volume)?.secret.as_deref());
         variables.chain(files).chain(mounts)
+    })
+}
+
+fn source_of<'a>(plan: &'a JobPlan, name: &str) -> Result<&'a SecretPlan> {
+    plan.secrets.get(name).ok_or_else(|| {
+        Error::new(Kind::Config, format!("the plan does not say where the secret `{name}` comes from"))
+            .help("build the plan again from its job file")
     })
 }
 

@@ -47,6 +47,8 @@ use crate::ready::{Prober, Report};
 use crate::secrets::Secrets;
 use crate::signals::{Signal, Signals};
 use crate::state::store::Store;
+use crate::syscall::linux::Linux;
+use crate::syscall::{Kernel as _, Prctl};
 use attempt::Attempt;
 use journal::Journal;
 pub(crate) use journal::release_reserve;
@@ -158,6 +160,11 @@ impl Supervisor {
         // A session of its own: what the terminal sends goes to the command in the foreground alone.
         let _ = rustix::process::setsid();
         rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
+        // Before there is a secret in it: nobody of this user's looks into this process, and it leaves no core. What it
+        // executes is not affected (prctl(2), PR_SET_DUMPABLE), and what it makes containers with minds its own files.
+        Linux
+            .prctl(Prctl::NotDumpable)
+            .map_err(|errno| Error::machine("hide this process's memory", errno))?;
         let signals = Signals::take()?;
         let submission: Submission = read(&folder.submission_file())?;
         let plan: JobPlan = read(&folder.plan_file())?;

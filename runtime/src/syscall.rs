@@ -54,6 +54,11 @@ impl Status {
         self.mode & Self::TYPE == 0o040_000
     }
 
+    /// Whether this is a pipe.
+    pub fn is_pipe(self) -> bool {
+        self.mode & Self::TYPE == 0o010_000
+    }
+
     /// Whether this is a character device of that number.
     pub fn is_character_device(self, major: u32, minor: u32) -> bool {
         self.mode & Self::TYPE == 0o020_000 && self.device == rustix::fs::makedev(major, minor)
@@ -232,6 +237,8 @@ pub trait Kernel {
     fn controlling_terminal(&self, terminal: Fd) -> Result<(), Errno>;
     /// fchown(2).
     fn fchown(&self, fd: Fd, uid: u32, gid: u32) -> Result<(), Errno>;
+    /// dup3(2) with `O_CLOEXEC`.
+    fn replace(&self, fd: Fd, to: Fd) -> Result<(), Errno>;
     /// dup3(2).
     fn dup_to(&self, fd: Fd, to: Fd) -> Result<(), Errno>;
     /// sendmsg(2) of bytes and one descriptor over a Unix socket (unix(7), `SCM_RIGHTS`).

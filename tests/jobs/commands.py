@@ -53,7 +53,7 @@ def main():
     with jobs_of(judge) as jobs:
         (jobs.folder / "long.yaml").write_text(LONG)
         (jobs.folder / "short.yaml").write_text(SHORT)
-        for case in (foreground, failing, dry, detached, executing, freezing, killing, missing, removing):
+        for case in (foreground, failing, unkept, dry, detached, executing, probed, freezing, killing, missing, removing):
             if judge.wants(case.__name__):
                 judge.judge(case.__name__, problems(case, jobs))
     judge.end()
@@ -121,6 +121,20 @@ def failing(jobs):
                            cwd=jobs.folder)
     expect(stdin, code=1, out="got <>")
     yield from ()
+
+
+def unkept(jobs):
+    """Limits that this user's tasks cannot be kept within are refused once for all tasks and jobs, before anything is made."""
+    if not jobs.account:
+        return
+    text = LONG.replace("    shell: sh", "    resources: {cpu: 1, memory: 1GiB}\n    shell: sh") + "matrix: {axes: {number: [1, 2]}}\n"
+    (jobs.folder / "limited.yaml").write_text(text.replace("judged-long", "judged-limited"))
+    for words in ([], ["--dry-run"]):
+        answer = expect(jobs.call("run", *words, str(jobs.folder / "limited.yaml")), code=125, out="^$", error=r"help: .*`--allow-unenforced`")
+        if answer.stderr.count("within their limits of") != 1 or "`memory`, `cpu`" not in answer.stderr or "config.json" in answer.stderr:
+            yield f"{words}: {answer.stderr}"
+    if "judged-limited" in jobs.call("ps", "--all", "--quiet").stdout:
+        yield "a job that was refused is there"
 
 
 def dry(jobs):
@@ -191,10 +205,33 @@ def executing(jobs):
                            env=jobs.environment(), timeout=20, check=False)
     expect(piped, out="^through\n$")
     expect(jobs.call("exec", name, "loud-0", "cat"), out="^$")
+    shown = expect(jobs.call("exec", "--format", "json", name, "loud-1", "--", "sh", "-c", "echo out; printf err >&2; sleep 60 & exit 7"), code=7).stdout
+    *lines, end = map(json.loads, shown.splitlines())
+    if sorted((line["task"], line["stream"], line["text"], line["ends"]) for line in lines) != [
+            ("loud-1", "stderr", "err", True), ("loud-1", "stdout", "out", True)] or end != {"job": name, "task": "loud-1", "exit_code": 7}:
+        yield f"exec as JSON: {shown}"
+    large = expect(jobs.call("exec", "--format", "json", name, "loud-0", "--", "sh", "-c", "yes | head -c 300000; head -c 100000 /dev/zero")).stdout
+    texts = [json.loads(line)["text"] for line in large.splitlines()[:-1]]
+    if texts.count("y") != 150_000 or sum(map(len, texts)) != 250_000:
+        yield f"exec loses what is printed last: {len(texts)} lines, {sum(map(len, texts))} characters"
+    expect(jobs.call("exec", "-t", "--format", "json", name, "loud-0", "true"), code=2)
     terminal = subprocess.run(["script", "-qec", " ".join(jobs.words("exec", "-t", name, "loud-0", "tty")), "/dev/null"],
                               stdin=subprocess.DEVNULL, capture_output=True, text=True, env=jobs.environment(), timeout=20, check=False)
     if "/dev/" not in terminal.stdout:
         yield f"no terminal: {terminal}"
+
+
+def probed(jobs):
+    """What a readiness command prints goes nowhere: not to the log of its task, and not to that of the supervisor."""
+    text = LONG.replace("judged-long", "judged-probed") + "    ready: {exec: [sh, -c, 'echo probe; echo probe >&2'], every: 1s}\n"
+    (jobs.folder / "probed.yaml").write_text(text)
+    words = ["--allow-unenforced"] if jobs.account else []
+    name = expect(jobs.call("run", "--detach", *words, str(jobs.folder / "probed.yaml"))).stdout.strip()
+    jobs.until(name, lambda record: all(task["state"] == "ready" for task in record["tasks"]))
+    record = json.loads(expect(jobs.call("inspect", "--format", "json", name)).stdout)["files"]["record"]
+    said = [path for path in Path(record).rglob("*.log") if "probe" in path.read_text()]
+    if said:
+        yield f"it is in {said}"
 
 
 def freezing(jobs):

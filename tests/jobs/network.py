@@ -215,6 +215,42 @@ def killed(jobs, *programs):
     ended(run)
 
 
+def carriers(program):
+    """The processes of a program that is a way out, without those that keep it."""
+    found = []
+    for entry in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError):
+            # pasta's file is one of several for several processors.
+            if Path(f"/proc/{entry}/comm").read_text().startswith({"pasta": "pas", "slirp4netns": "slirp4netns"}[program]):
+                found.append(int(entry))
+    return found
+
+
+def replaced(jobs, program):
+    """SIGKILL to the way out: it is said, another is started, and what tasks send leaves again."""
+    name = "network-judged-replaced"
+    run = jobs.run(write(jobs, name, yaml(name, {"a": {"run": "sleep 600"}})), PATH=folder_of_programs(jobs, program))
+    jobs.running(name)
+    before = carriers(program)
+    for pid in before:
+        kill(pid)
+    def changes():
+        events = map(json.loads, jobs.call("events", "--format", "json", name).stdout.splitlines())
+        return [event["detail"]["way_out"] for event in events if event["event"] == "network-changed"]
+    deadline = time.monotonic() + 20
+    while changes() != ["lost", "restored"] and time.monotonic() < deadline:
+        time.sleep(0.1)
+    reach = f"import socket; socket.create_connection(('{NEIGHBOUR}', 8000), 5)"
+    answer = jobs.call("exec", name, "a-0", "--", "python3", "-c", reach)
+    after = carriers(program)
+    if not before or not after or set(before) & set(after) or changes() != ["lost", "restored"] or answer.returncode:
+        yield f"processes {before}, then {after}: {changes()}: {answer.stderr}"
+    jobs.call("kill", name)
+    told = ended(run)
+    if f"the way out of the job's network is lost: {program} has ended" not in told or f"has a way out again: {program}" not in told:
+        yield f"it is not told: {told}"
+
+
 def page(port, address="127.0.0.1"):
     for _ in range(100):
         with contextlib.suppress(OSError):
@@ -386,6 +422,8 @@ def main():
                 judge.note(f"`{programs[0]}` is not installed")
         for program in filter(shutil.which, ("pasta", "slirp4netns")):
             cases.append((f"the supervisor is killed beside {program}", lambda program=program: killed(jobs, program)))
+        for program in filter(shutil.which, ("pasta", "slirp4netns")):
+            cases.append((f"{program} is replaced", lambda program=program: replaced(jobs, program)))
         if account:
             cases.append(("a closed /dev/net/tun", lambda: closed_tun(jobs)))
         cases += [

@@ -8,6 +8,7 @@ what the commands about jobs say, and on the command line of every process of th
 import hashlib
 import os
 import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -119,6 +120,39 @@ def stopped(jobs, name):
     return [*problems, *seen(jobs, name), *left(jobs, name)]
 
 
+def further(jobs, name):
+    """A further program gets the variables where that is asked for, from where the job file says, and only then."""
+    started(jobs, name)
+    wanted, none = (hashlib.sha256(value.encode()).hexdigest() for value in (VARIABLE, ""))
+    program = [name, "--", "sh", "-c", "printf %s \"$TOKEN\" | sha256sum"]
+    problems = []
+    for words, given, code, said in ((["--secrets"], {"JUDGED_TOKEN": VARIABLE}, 0, wanted), ([], {"JUDGED_TOKEN": VARIABLE}, 0, none),
+                                     (["--secrets"], {}, 125, "the variable `JUDGED_TOKEN`, which is not set")):
+        answer = jobs.call("exec", *words, *program, **given)
+        if answer.returncode != code or said not in answer.stdout + answer.stderr:
+            problems.append(f"exec {words}: exit {answer.returncode}, not {code} with `{said}`: {answer.stdout}{answer.stderr}")
+    jobs.call("kill", name)
+    return [*problems, *seen(jobs, name)]
+
+
+def unseen(jobs, name):
+    """Other processes of the user do not look into a supervisor, also not while it waits for its turn."""
+    path = jobs.folder / f"{name}.yaml"
+    path.write_text(JOB.format(name=name) + "matrix: {axes: {number: [1, 2]}, max_parallel: 1}\n")
+    (jobs.folder / "key").write_text(f"{FILE}\n")
+    said = jobs.run(str(path), "--detach", JUDGED_TOKEN=VARIABLE).communicate(timeout=30)[0]
+    names = said.split()
+    problems = [] if len(names) == 2 else [f"not two jobs: {said}"]
+    for job in names:
+        record = jobs.until(job, lambda record: record["state"] in ("running", "queued"))
+        look = subprocess.run([*jobs.account.prefix(), "cat", f"/proc/{record['supervisor']['pid']}/environ"], capture_output=True, check=False)
+        if look.returncode == 0:
+            problems.append(f"the memory of a supervisor whose job is {record['state']} can be read")
+    for job in reversed(names):
+        jobs.call("kill", job)
+    return problems
+
+
 def killed(jobs, name):
     supervisor = started(jobs, name)["supervisor"]["pid"]
     os.kill(supervisor, signal.SIGKILL)
@@ -147,7 +181,7 @@ def main():
     if os.geteuid() != 0:
         judge.skip("only root can be several users")
     for who, account in [("root", None), ("a user", user.with_range()), ("a user without further ids", user.without_range())]:
-        for case in [stopped, killed, missing]:
+        for case in [stopped, further, killed, missing, *([unseen] if account else [])]:
             name = f"{who}: {case.__name__}"
             if not judge.wants(name):
                 continue

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::{Args as ClapArgs, Subcommand};
 
-use super::watch::{EventsArgs, LogsArgs, ReportArgs, StatsArgs};
+use super::watch::{EventsArgs, Lines, LogsArgs, ReportArgs, StatsArgs};
 use super::{FormatArg, table_or_json};
 
 /// The commands about jobs on this machine, in the order of `jobc --help`.
@@ -80,7 +80,7 @@ pub(crate) struct JobExecArgs {
     #[arg(long, short)]
     pub interactive: bool,
     /// Give it a terminal
-    #[arg(long, short)]
+    #[arg(long, short, conflicts_with = "format")]
     pub tty: bool,
     /// Its user and group, by name or number
     #[arg(long, short, value_name = "USER[:GROUP]")]
@@ -91,6 +91,11 @@ pub(crate) struct JobExecArgs {
     /// Set a variable; may be repeated
     #[arg(long, short, value_name = "NAME=VALUE")]
     pub env: Vec<String>,
+    /// Give it the task's secret variables, too, read anew from where the job file says
+    #[arg(long)]
+    pub secrets: bool,
+    #[command(flatten)]
+    pub lines: Lines,
     /// The job: an id such as `train.2`, or a name, which is its newest run
     pub job: String,
     /// The task, which may be left out where the job has one alone, then the program and its arguments

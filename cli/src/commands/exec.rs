@@ -1,22 +1,34 @@
 //! `jobc exec`: a further program in a task.
 
+mod lines;
+
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::path::Path;
 use std::process::ExitCode;
 
 use jobc_runtime::container::wait::{Manner, wait};
 use jobc_runtime::container::{self, Options};
 use jobc_runtime::error::{Error, Kind};
 use jobc_runtime::exec::{self, Changes, Request};
+use jobc_runtime::job::Folder;
 use jobc_runtime::job::record::{JobState, Record, TaskRecord};
+use jobc_runtime::job::submission::Submission;
 use jobc_runtime::own_program::keep_read_only;
 use jobc_runtime::root::layers::Layers;
+use jobc_runtime::secrets::{Secrets, Variables};
 use jobc_runtime::signals::Signals;
 use jobc_runtime::state::Id;
 use jobc_runtime::terminal::Relay;
 use jobc_runtime::user;
+use jobc_schema::plan::JobPlan;
 use rustix::fs::{Mode, OFlags};
+use serde::de::DeserializeOwned;
 
 use super::jobs::{Failure, Jobs, Result, tasks};
+use crate::args::FormatArg;
 use crate::args::jobs::JobExecArgs;
+use crate::input::reason;
+use lines::Output;
 
 /// Starts the program and stays until its end; the exit code is its own, or 125 to 127 as with `jobc run BUNDLE`.
 pub(crate) fn run(args: &JobExecArgs) -> Result<ExitCode> {
@@ -53,9 +65,20 @@ fn started(args: &JobExecArgs) -> Result<ExitCode> {
     if !args.interactive && !args.tty {
         without_input()?;
     }
+    let mut options = Options::default();
+    if args.secrets {
+        options.secret_environment = secrets(&folder, task)?;
+    }
+    let output = if args.lines.format == FormatArg::Json {
+        let (ours, [output, errors]) = Output::new(&record.id, task)?;
+        options.streams = Some([own_input()?, output, errors]);
+        Some(ours)
+    } else {
+        None
+    };
     let request = Request {
         process,
-        options: Options::default(),
+        options,
         console_socket: None,
         pid_file: None,
         detached: false,
@@ -64,7 +87,12 @@ fn started(args: &JobExecArgs) -> Result<ExitCode> {
     let signals = Signals::take()?;
     let (process, terminal) = exec::exec(&store, &id, request)?;
     let mut relay = terminal.map(Relay::new).transpose()?;
+    // Only now: a process with threads cannot enter every namespace.
+    let shown = output.map(Output::show).transpose()?;
     let exit = wait(&process, &signals, relay.as_mut(), Manner::AsCommand)?;
+    if let Some(shown) = shown {
+        shown.finish(exit.code());
+    }
     Ok(ExitCode::from(exit.code()))
 }
 
@@ -114,6 +142,26 @@ fn number(name: &str, task: &TaskRecord) -> Result<user::Account> {
     let root = Layers::open(&[format!("/proc/{pid}/root").into()])
         .map_err(|errno| Error::machine(format!("see the files of task `{}`", task.task), errno))?;
     Ok(user::lookup(&root, name)?)
+}
+
+/// The secret variables of a task's role, read anew: what the supervisor has read it gives to nobody.
+fn secrets(folder: &Folder, task: &TaskRecord) -> Result<Variables> {
+    let submission: Submission = read(&folder.submission_file())?;
+    let plan: JobPlan = read(&folder.plan_file())?;
+    Ok(Secrets::variables(&plan, &task.task.role, &submission.folder)?)
+}
+
+fn read<T: DeserializeOwned>(path: &Path) -> Result<T> {
+    let unreadable =
+        |why: String| Error::new(Kind::Machine, format!("cannot read `{}`: {why}", path.display()));
+    let text = std::fs::read(path).map_err(|error| unreadable(reason(&error)))?;
+    Ok(serde_json::from_slice(&text).map_err(|error| unreadable(error.to_string()))?)
+}
+
+/// Our standard input, once more.
+fn own_input() -> Result<OwnedFd> {
+    let own = rustix::stdio::stdin().as_fd().try_clone_to_owned();
+    Ok(own.map_err(|error| Error::new(Kind::Machine, reason(&error)))?)
 }
 
 /// Nothing is read from our standard input.

@@ -92,7 +92,7 @@ impl Limits {
 }
 
 /// What to do about a limit that cannot be kept.
-pub(super) const GO_ON: &str = "remove it from config.json, or go on without it by `--allow-unenforced`";
+pub(crate) const GO_ON: &str = "remove it from config.json, or go on without it by `--allow-unenforced`";
 
 /// The order of writing. CPU sets come first: a group of version 1 takes no process before it has one.
 const ORDER: [Controller; 9] = [

@@ -110,15 +110,35 @@ impl Decided {
     }
 }
 
+/// What of containers' limits nothing would enforce for this user on this machine, with how to change that where there is
+/// anything; nothing is made.
+///
+/// It is what making them would find out, before anything is fetched, built or made for them.
+pub(crate) fn unenforceable(specs: &[Spec]) -> Result<(Vec<Unenforced>, Option<String>)> {
+    let machine = Machine::look()?;
+    let layout = Layout::detect()?;
+    let (mut all, mut help) = (Vec::new(), None);
+    for spec in specs {
+        let wants = Wants::of(spec, &machine)?;
+        let mut options = Options { id: "jobc".to_owned(), ..Options::default() };
+        let refused = Plan::of(&layout, &wants.request(&options)).err();
+        let Some(refused) = refused.filter(|error| error.kind == Kind::Unenforceable) else { continue };
+        help = help.or(refused.help);
+        options.allow_unenforced = true;
+        all.extend(Plan::of(&layout, &wants.request(&options))?.unenforced);
+    }
+    Ok((all, help))
+}
+
 /// What a process enters groups by.
 pub(super) fn entrances(cgroup: &mut Cgroup) -> Groups {
     let (born_in, joined) = cgroup.take_entrances();
     Groups { born_in, joined }
 }
 
-/// The groups that a record names, with the ways in open for a further process.
-pub(crate) fn reopened(saved: &Saved) -> Result<Groups> {
+/// The groups that a record names, with the ways in open for a process beside the container's `first`.
+pub(crate) fn reopened(saved: &Saved, first: u32) -> Result<Groups> {
     let mut cgroup = Cgroup::open(saved.clone());
-    cgroup.open_entrances()?;
+    cgroup.open_entrances(first)?;
     Ok(entrances(&mut cgroup))
 }

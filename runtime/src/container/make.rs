@@ -91,7 +91,7 @@ pub fn begin(store: &Store, id: &Id) -> Result<Begun> {
         pid_namespace: false,
         poststop: false,
     };
-    Ok(Begun { container: Some(Container { entry, record, said: Vec::new() }) })
+    Ok(Begun { container: Some(Container { entry, record, said: Vec::new(), unenforced: Vec::new() }) })
 }
 
 impl Begun {
@@ -180,6 +180,7 @@ impl Container {
         let (mut cgroup, unenforced) = decided.make(spec, &options, &machine)?;
         self.record.cgroup = Some(cgroup.saved().clone());
         self.record.unenforced = unenforced.iter().map(ToString::to_string).collect();
+        self.unenforced = unenforced;
         self.record.pid_namespace = prepared.namespaces & Namespace::Pid.flag() != 0;
         let hooks = spec.hooks().as_ref();
         self.record.poststop = hooks.is_some_and(|hooks| !Stage::Poststop.of(hooks).is_empty());

@@ -51,6 +51,8 @@ pub enum Kind {
     ImageReady,
     /// The job's network is there: `network`.
     NetworkReady,
+    /// Something became of the job's network: `way_out` (`lost`, `restored`, `gone`) or `network` (`lost`), `why`, `by`.
+    NetworkChanged,
     /// A task's container is made: `container`, `pid`.
     Created,
     /// A task's root and volumes are mounted: `mounts`.

@@ -11,6 +11,7 @@ use rustix::event::PollFlags;
 use rustix::io::Errno;
 
 use super::address::Addresses;
+use super::news::News;
 use super::order::{self, Ask, Made, ORDER, Order, SHORT, Said, Users, receive, send};
 use super::publish::Forward;
 use super::socket::is_ready;
@@ -50,13 +51,18 @@ impl Held {
         let (ours, theirs) = order::pair()?;
         let process = own_program()
             .stdin(theirs)
-            .stdout(Stdio::null())
+            .stdout(Stdio::piped())
             .spawn()
             .map_err(|error| Error::machine("start this program again", errno(&error)))?;
         let line = Mutex::new(Line { socket: ours, namespaces: Vec::new() });
         let held = Self { process, line, users: maps.is_some() };
         let made = held.line().begin(&order, maps.as_ref(), held.process.id())?;
         Ok((held, made))
+    }
+
+    /// What it says of itself from now on, once.
+    pub(super) fn news(&mut self) -> Option<News> {
+        self.process.stdout.take().map(News::of)
     }
 
     /// Where its files are below /proc.

@@ -21,6 +21,12 @@ use crate::namespaces::Namespace;
 use crate::syscall::Kernel as _;
 use crate::syscall::linux::Linux;
 
+/// More threads wait for each other: connecting a task to the bridge takes a lock that all networks of the kernel share.
+const THREADS: usize = 4;
+
+/// So few tasks are not worth a further thread.
+const LEAST: usize = 8;
+
 /// The whole life of the process; `words` are what follows [`super::COMMAND`].
 ///
 /// Its standard input is the supervisor's socket.
@@ -76,14 +82,21 @@ fn make(order: &Order) -> Result<(Made, Held)> {
     let bridge = Arc::new(namespace::apart(|| wire::bridge(range))?);
     // The way out begins in the machine's network, where this thread stays meanwhile; the tasks' namespaces need not wait.
     let (tasks, way_out) = std::thread::scope(|scope| {
-        let tasks = scope.spawn(|| {
-            namespace::enter(&bridge)?;
-            wire::tasks(0..order.tasks, Some(range))
-        });
+        let parts: Vec<_> = parts(order.tasks)
+            .map(|numbers| {
+                scope.spawn(|| {
+                    namespace::enter(&bridge)?;
+                    wire::tasks(numbers, Some(range))
+                })
+            })
+            .collect();
         let way_out = uplink::connect(&bridge, &order.place, link);
-        (tasks.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), way_out)
+        let join = |part: std::thread::ScopedJoinHandle<'_, Result<Vec<OwnedFd>>>| {
+            part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        (parts.into_iter().map(join).collect::<Result<Vec<_>>>(), way_out)
     });
-    let tasks = tasks?;
+    let tasks: Vec<OwnedFd> = tasks?.into_iter().flatten().collect();
     for (listener, forward) in listeners.into_iter().zip(&order.forwards) {
         let targets = forward.tasks.iter().map(|task| (range.task(*task), forward.port)).collect();
         publish::serve(listener, bridge.clone(), targets);
@@ -95,6 +108,13 @@ fn make(order: &Order) -> Result<(Made, Held)> {
         no_way_out: way_out.as_ref().err().cloned(),
     };
     Ok((made, Held { bridge: Some(bridge), tasks, range: Some(range), _uplink: way_out.ok() }))
+}
+
+/// The tasks in parts that are made beside each other. Most of a network namespace's making needs no lock that others hold.
+fn parts(tasks: usize) -> impl Iterator<Item = std::ops::Range<usize>> {
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let each = tasks.div_ceil(cores.clamp(1, THREADS)).max(LEAST);
+    (0..tasks).step_by(each).map(move |first| first..tasks.min(first + each))
 }
 
 /// Enters a new user namespace and waits until the supervisor has written its maps.
@@ -159,6 +179,18 @@ impl Held {
                 })?;
                 Ok((Said::Renewed { namespace: own.as_raw_fd() }, None))
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn every_task_is_in_one_part() {
+        for tasks in [0, 1, 7, 8, 9, 63, 100, 1023] {
+            let parts: Vec<_> = super::parts(tasks).collect();
+            assert!(parts.len() <= super::THREADS, "{parts:?}");
+            assert!(parts.into_iter().flatten().eq(0..tasks));
         }
     }
 }

@@ -1,9 +1,13 @@
 //! The way out of a job's network: pasta or slirp4netns, which carry packets from an interface in the bridge's namespace to
 //! sockets of the machine, as the user who runs them and without rights.
 //!
+//! One that ends while the job runs is [started again](watch), and both are said.
+//!
 //! Nothing may be left of them, whatever ends first. A normal user's program forgets whose end should be its own when it
 //! enters a user namespace (prctl(2), PR_SET_PDEATHSIG), so they run in a pid namespace whose first process is ours and ends
 //! when its standard input does.
+
+mod watch;
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -11,6 +15,7 @@ use std::io::Read as _;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
@@ -24,6 +29,8 @@ use crate::error::{Error, Result, describe};
 use crate::namespaces::Namespace;
 use crate::syscall::Kernel as _;
 use crate::syscall::linux::Linux;
+
+pub(super) use watch::Uplink;
 
 /// The interface's name in the bridge's namespace.
 pub(super) const INTERFACE: &str = "uplink0";
@@ -39,11 +46,15 @@ const GATEWAY: u32 = 2;
 const RESOLVER: u32 = 3;
 const BRIDGE: u32 = 100;
 
-/// A way out that works. It ends when this is dropped.
+/// A program that carries packets, and its keeper. Dropping it ends both.
 #[derive(Debug)]
-pub(super) struct Uplink {
-    keeper: Child,
+struct Keeper {
+    process: Child,
+    said: Receiver<String>,
 }
+
+/// A program whose interface is up, or why none is.
+type Started = std::result::Result<(Tool, Keeper), String>;
 
 /// The programs that can make one, the better first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,13 +73,13 @@ pub(super) fn resolver(range: Range) -> std::net::Ipv4Addr {
 /// # Errors
 ///
 /// Why there is none, in words that follow "no way out: ".
-pub(super) fn connect(bridge: &OwnedFd, place: &Path, range: Range) -> std::result::Result<Uplink, String> {
+pub(super) fn connect(
+    bridge: &Arc<OwnedFd>,
+    place: &Path,
+    range: Range,
+) -> std::result::Result<Uplink, String> {
     const TUN: &str = "/dev/net/tun";
-    let installed: Vec<(Tool, PathBuf)> = [Tool::Pasta, Tool::Slirp4netns]
-        .into_iter()
-        .filter_map(|tool| Some((tool, crate::id_map::program(tool.name())?)))
-        .collect();
-    if installed.is_empty() {
+    if installed().is_empty() {
         return Err("neither pasta nor slirp4netns is installed".to_owned());
     }
     // Where it may not be opened pasta waits for ever.
@@ -76,10 +87,25 @@ pub(super) fn connect(bridge: &OwnedFd, place: &Path, range: Range) -> std::resu
         .map_err(|errno| format!("`{TUN}` cannot be opened: {}", describe(errno)))?;
     namespace::apart(|| namespace::enter(bridge).and_then(|()| super::nat::masquerade()))
         .map_err(|error| error.to_string())?;
+    let start = {
+        let (bridge, place) = (Arc::clone(bridge), place.to_owned());
+        move || first_that_works(&bridge, &place, range)
+    };
+    Ok(Uplink::new(start()?, start))
+}
+
+/// The programs that are here, the better first.
+fn installed() -> Vec<(Tool, PathBuf)> {
+    let tools = [Tool::Pasta, Tool::Slirp4netns];
+    tools.into_iter().filter_map(|tool| Some((tool, crate::id_map::program(tool.name())?))).collect()
+}
+
+/// Starts the programs that are here, one after the other, until the interface of one is up.
+fn first_that_works(bridge: &OwnedFd, place: &Path, range: Range) -> Started {
     let mut why = String::new();
-    for (tool, path) in installed {
+    for (tool, path) in installed() {
         match tool.start(&path, bridge, place, range) {
-            Ok(uplink) => return Ok(uplink),
+            Ok(keeper) => return Ok((tool, keeper)),
             Err(error) => {
                 let separator = if why.is_empty() { "" } else { "; " };
                 let _ = write!(why, "{separator}{}: {error}", tool.name());
@@ -87,6 +113,22 @@ pub(super) fn connect(bridge: &OwnedFd, place: &Path, range: Range) -> std::resu
         }
     }
     Err(why)
+}
+
+impl Keeper {
+    /// The first line that the program said before its end.
+    fn last_words(&self) -> Option<String> {
+        let said = self.said.recv().ok()?;
+        let line = said.lines().map(str::trim).find(|line| !line.is_empty() && !line.contains("syslog"))?;
+        Some(line.to_owned())
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        drop(self.process.stdin.take());
+        let _ = self.process.wait();
+    }
 }
 
 impl Tool {
@@ -134,7 +176,7 @@ impl Tool {
         bridge: &OwnedFd,
         place: &Path,
         range: Range,
-    ) -> std::result::Result<Uplink, String> {
+    ) -> std::result::Result<Keeper, String> {
         let spawn = || -> Result<Child> {
             show(bridge, place)?;
             // The first child of a thread that asks for this is the first process of a pid namespace.
@@ -151,15 +193,15 @@ impl Tool {
                 .spawn()
                 .map_err(|error| Error::machine("start this program again", super::errno(&error)))
         };
-        let mut keeper = namespace::apart(spawn).map_err(|error| error.to_string())?;
-        let said = keeper.stderr.take().map(first_words);
-        let mut uplink = Uplink { keeper };
+        let mut process = namespace::apart(spawn).map_err(|error| error.to_string())?;
+        let said = first_words(process.stderr.take());
+        let mut keeper = Keeper { process, said };
         let began = Instant::now();
         let ended = loop {
             if is_connected(bridge) {
-                return Ok(uplink);
+                return Ok(keeper);
             }
-            if uplink.keeper.try_wait().is_ok_and(|status| status.is_some()) {
+            if keeper.process.try_wait().is_ok_and(|status| status.is_some()) {
                 break true;
             }
             if began.elapsed() > PATIENCE {
@@ -167,10 +209,9 @@ impl Tool {
             }
             std::thread::sleep(Duration::from_millis(2));
         };
-        drop(uplink);
-        let said = said.and_then(|said| said.recv().ok()).unwrap_or_default();
-        let said = said.lines().map(str::trim).find(|line| !line.is_empty() && !line.contains("syslog"));
-        Err(match (said, ended) {
+        drop(keeper.process.stdin.take());
+        let _ = keeper.process.wait();
+        Err(match (keeper.last_words(), ended) {
             (Some(said), _) => format!("`{said}`"),
             (None, true) => "it ended and does not say why".to_owned(),
             (None, false) => format!("its interface is not up after {} s", PATIENCE.as_secs()),
@@ -196,22 +237,17 @@ fn show(bridge: &OwnedFd, place: &Path) -> Result<()> {
     })
 }
 
-impl Drop for Uplink {
-    fn drop(&mut self) {
-        drop(self.keeper.stdin.take());
-        let _ = self.keeper.wait();
-    }
-}
-
 /// Reads to the end what a program says, lest it wait for a reader, and keeps the beginning; told once it has ended.
-fn first_words(mut from: impl std::io::Read + Send + 'static) -> Receiver<String> {
+fn first_words(from: Option<impl std::io::Read + Send + 'static>) -> Receiver<String> {
     let (sender, receiver) = channel();
-    std::thread::spawn(move || {
-        let mut kept = Vec::new();
-        let _ = from.by_ref().take(4096).read_to_end(&mut kept);
-        let _ = std::io::copy(&mut from, &mut std::io::sink());
-        let _ = sender.send(String::from_utf8_lossy(&kept).into_owned());
-    });
+    if let Some(mut from) = from {
+        std::thread::spawn(move || {
+            let mut kept = Vec::new();
+            let _ = from.by_ref().take(4096).read_to_end(&mut kept);
+            let _ = std::io::copy(&mut from, &mut std::io::sink());
+            let _ = sender.send(String::from_utf8_lossy(&kept).into_owned());
+        });
+    }
     receiver
 }
 

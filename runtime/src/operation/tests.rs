@@ -2,6 +2,7 @@ use std::os::fd::AsRawFd as _;
 
 use serde_json::{Value, json};
 
+use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
 use super::*;
@@ -183,4 +184,15 @@ fn unknown_calls_are_told_where_the_default_allows_them() {
     assert_eq!(said("SCMP_ACT_ERRNO", "SCMP_ACT_ALLOW"), Vec::<String>::new());
     let told = said("SCMP_ACT_ALLOW", "SCMP_ACT_ERRNO");
     assert!(told.len() == 1 && told[0].contains("`no_such_call`"), "{told:?}");
+}
+
+#[test]
+fn only_pipes_are_given_to_the_user() {
+    let kernel = machine();
+    let opened = |path| kernel.open(0, path, OFlags::RDWR, Mode::empty(), ResolveFlags::empty()).unwrap();
+    let (null, pipe) = (opened(c"/dev/null"), opened(c"/pipe"));
+    let streams = Operation::SetStreams { streams: [null, pipe, pipe], owner: 1000 };
+    carry_out(&[Step { operation: streams, place: None }], &kernel).unwrap();
+    let given: Vec<String> = kernel.lines().into_iter().filter(|line| line.starts_with("fchown")).collect();
+    assert_eq!(given, [format!("fchown({pipe}, 1000, 0)"), format!("fchown({pipe}, 1000, 0)")]);
 }

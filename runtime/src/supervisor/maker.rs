@@ -13,6 +13,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use super::Mail;
 use super::share::Share;
 use crate::bundle::Bundle;
+use crate::cgroup::Unenforced;
 use crate::container::make::{self, Made, Request, Then};
 use crate::container::{Container, Options};
 use crate::error::{Error, Result};
@@ -146,7 +147,8 @@ fn make(share: &Share, task: TaskNumber, id: &TaskId, attempt: u32) -> Result<He
     let made = begun.make(&given.bundle, request, Then::AttendHeld, None)?;
     made.container.unlock();
     let mut said = given.said;
-    said.extend(made.container.said.iter().chain(&made.container.record.unenforced).cloned());
+    said.extend(made.container.said.iter().cloned());
+    said.extend(Unenforced::in_words(&made.container.unenforced));
     Ok(Held { made, hold, output, said, mounts })
 }
 

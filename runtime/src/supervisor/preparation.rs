@@ -26,7 +26,7 @@ use crate::job::event::Kind as EventKind;
 use crate::job::record::Claim;
 use crate::job::{Places, TaskId};
 use crate::lifecycle::Lifecycle;
-use crate::network::Network;
+use crate::network::{Change, Network};
 use crate::provision::{self, Progress};
 
 /// How often a job that waits asks again.
@@ -212,13 +212,40 @@ impl Preparation<'_> {
     fn make_network(&self) -> Result<()> {
         let Share { plan, folder, submission, .. } = self.share;
         let tasks: Vec<TaskId> = Lifecycle::new(plan).tasks().iter().map(|task| task.id.clone()).collect();
-        let network = Network::make(plan, &tasks, folder, submission)?;
+        let mut network = Network::make(plan, &tasks, folder, submission)?;
         network.notes().iter().for_each(|note| self.note(note));
         let detail = json!({ "network": network.name(), "published": network.published() });
         self.event(EventKind::NetworkReady, detail);
+        if let Some(news) = network.take_news() {
+            let mail = self.mail.clone();
+            std::thread::spawn(move || news.for_each(|change| tell_change(&mail, change)));
+        }
         let addresses = (0..tasks.len()).map(|task| network.address(task)).collect();
         self.mail.send(Mail::Preparing(News::Addresses(addresses)));
         *self.share.network() = Some(network);
         Ok(())
+    }
+}
+
+/// Passes on what became of the network. What is so for good a person should know later, too.
+fn tell_change(mail: &Sender<Mail>, change: Change) {
+    let (detail, note) = match change {
+        Change::WayOutLost { why } => (json!({ "way_out": "lost", "why": why }), None),
+        Change::WayOutRestored { by } => (json!({ "way_out": "restored", "by": by }), None),
+        Change::WayOutGone { why } => {
+            let note = format!("the job's network has no way out any more: {why}");
+            (json!({ "way_out": "gone", "why": why }), Some(note))
+        }
+        Change::HolderLost => {
+            let why = "the process that holds the job's network has ended";
+            let note = format!(
+                "{why}: there is no way out any more, no port is published, and no task can be tried again"
+            );
+            (json!({ "network": "lost", "why": why }), Some(note))
+        }
+    };
+    mail.send(Mail::Preparing(News::Event(EventKind::NetworkChanged, detail)));
+    if let Some(note) = note {
+        mail.send(Mail::Preparing(News::Note(note)));
     }
 }

@@ -128,6 +128,7 @@ impl Kernel for Record {
         let path = self.path_of(fd);
         let (mode, device) = match path.rsplit('/').next() {
             Some("null") => (0o020_666, rustix::fs::makedev(1, 3)),
+            Some("pipe") => (0o010_600, 0),
             Some("ptmx") => (0o020_666, rustix::fs::makedev(5, 2)),
             _ if self.files.contains(&&*path) => (0o100_644, 0),
             _ => (0o040_755, 0),
@@ -217,6 +218,7 @@ impl Kernel for Record {
         fn window_size(terminal: Fd, rows: u16, columns: u16) -> () { () }
         fn controlling_terminal(terminal: Fd) -> () { () }
         fn fchown(fd: Fd, uid: u32, gid: u32) -> () { () }
+        fn replace(fd: Fd, to: Fd) -> () { () }
         fn dup_to(fd: Fd, to: Fd) -> () { () }
         fn send_descriptor(socket: Fd, bytes: &[u8], fd: Fd) -> () { () }
         fn close_range(first: Fd, last: Fd) -> () { () }

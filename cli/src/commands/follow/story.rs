@@ -61,6 +61,13 @@ fn told(event: &Event) -> Option<String> {
         Kind::Ready => "ready".to_owned(),
         Kind::NotReady => format!("is {words}"),
         Kind::Retried => format!("is tried again: {words}"),
+        // What is so for good is a note of the record, which is told as well.
+        Kind::NetworkChanged if event.detail["way_out"] == "lost" => {
+            format!("the way out of the job's network is lost: {words}")
+        }
+        Kind::NetworkChanged if event.detail["way_out"] == "restored" => {
+            format!("the job's network has a way out again: {words}")
+        }
         Kind::Paused => "paused".to_owned(),
         Kind::Resumed => "resumed".to_owned(),
         Kind::Stopping => format!("ending: {words}"),
@@ -90,6 +97,7 @@ pub(crate) fn words(event: &Event) -> String {
             let after = number("after_ms").map(Duration::from_millis);
             after.map(|after| format!("after {}", span(after))).unwrap_or_default()
         }
+        Kind::NetworkChanged => text("why").or_else(|| text("by")).unwrap_or_default(),
         Kind::NotReady | Kind::Stopping => text("why").unwrap_or_default(),
         Kind::Retried => {
             let attempt = number("attempt").map(|attempt| format!("attempt {attempt}"));

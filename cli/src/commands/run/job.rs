@@ -18,13 +18,13 @@ use std::path::PathBuf;
 use camino::{Utf8Path, Utf8PathBuf};
 use jobc_compiler::compile::Artifact;
 use jobc_runtime::admission::ledger::Ledger;
+use jobc_runtime::admission::limits;
 use jobc_runtime::error::{Error, Kind, Result};
 use jobc_runtime::job::TaskId;
 use jobc_runtime::job::record::Record;
 use jobc_runtime::signals::Signals;
 use jobc_schema::plan::JobPlan;
 
-use super::OWN_FAILURE;
 use crate::args::FormatArg;
 use crate::args::run::RunArgs;
 use crate::commands::follow::printer::Look;
@@ -33,6 +33,7 @@ use crate::commands::jobs::{Jobs, span};
 use crate::commands::stop::exit_code;
 use crate::table::Table;
 use attend::{Asked, Running};
+use jobc_oci::OWN_FAILURE;
 
 /// The exit code of a job that somebody ended.
 const INTERRUPTED: u8 = 130;
@@ -55,6 +56,18 @@ struct BuiltJob {
     files: Vec<Artifact>,
 }
 
+impl Built {
+    /// The config.json of the first task of each role, of each job.
+    fn first_bundles(&self) -> impl Iterator<Item = &[u8]> {
+        self.jobs.iter().flat_map(|job| {
+            let paths = job.plan.roles.iter().map(|role| format!("oci/{}-0/config.json", role.name));
+            let files =
+                paths.filter_map(|path| job.files.iter().find(|file| file.path == Utf8Path::new(&path)));
+            files.map(|file| &file.bytes[..])
+        })
+    }
+}
+
 /// Runs a job file; returns how the job ended, by the exit code.
 pub(super) fn run_file(args: &RunArgs, path: Option<Utf8PathBuf>, format: FormatArg) -> Result<u8> {
     let jobs = Jobs::open()?;
@@ -70,6 +83,10 @@ pub(super) fn run_plan(args: &RunArgs, folder: &Utf8Path, format: FormatArg) -> 
 }
 
 fn carry_out(args: &RunArgs, built: &Built, jobs: &Jobs, format: FormatArg) -> Result<u8> {
+    if !args.allow_unenforced {
+        // Once for all tasks and jobs, and before an image is fetched for a job that cannot start.
+        limits::check(built.first_bundles())?;
+    }
     if args.dry_run {
         return dry_run::show(args, built, jobs.places()).map(|()| 0);
     }

@@ -1,0 +1,154 @@
+//! What a further program prints, for programs: objects as `jobc logs --format json` has them, and its end.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::thread::JoinHandle;
+use std::time::SystemTime;
+
+use jobc_runtime::error::{Error, Result};
+use jobc_runtime::job::JobId;
+use jobc_runtime::job::record::TaskRecord;
+use jobc_runtime::logs::{Line, Stream};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use rustix::pipe::{PipeFlags, pipe_with};
+use serde_json::json;
+
+use crate::commands::follow::output::{Outputs, or_end};
+use crate::commands::follow::printer::{Look, Printer};
+use crate::terminal;
+
+/// The most of a line that is shown as one object, as in logs.
+const LONGEST: usize = 64 << 10;
+
+/// What a program writes to its standard output and error.
+pub(super) struct Output {
+    job: String,
+    task: String,
+    attempt: u32,
+    /// Our ends of its two pipes, which do not wait.
+    pipes: [OwnedFd; 2],
+}
+
+/// The thread that shows it. It reads on until it is told of the program's end: what that leaves in the background may keep
+/// the pipes open for ever.
+pub(super) struct Shown {
+    job: String,
+    task: String,
+    thread: JoinHandle<()>,
+    /// Closed, it says that the program has ended.
+    end: OwnedFd,
+}
+
+impl Output {
+    /// Makes the pipes; returns the program's ends as well.
+    pub(super) fn new(job: &JobId, task: &TaskRecord) -> Result<(Self, [OwnedFd; 2])> {
+        let ((out, its_out), (error, its_error)) = (pipe()?, pipe()?);
+        for ours in [&out, &error] {
+            rustix::fs::fcntl_setfl(ours, rustix::fs::OFlags::NONBLOCK).map_err(cannot)?;
+        }
+        let (job, name) = (job.to_string(), task.task.to_string());
+        Ok((Self { job, task: name, attempt: task.attempt, pipes: [out, error] }, [its_out, its_error]))
+    }
+
+    /// Begins to show what is written, in a thread.
+    pub(super) fn show(self) -> Result<Shown> {
+        let (ended, end) = pipe()?;
+        let (job, task) = (self.job.clone(), self.task.clone());
+        let thread = std::thread::spawn(move || or_end(self.print(&ended)));
+        Ok(Shown { job, task, thread, end })
+    }
+
+    fn print(self, ended: &OwnedFd) -> io::Result<()> {
+        let mut printer = Printer::new(Look { json: true, ..Look::default() }, Outputs::new(false));
+        let number = printer.add(&self.job, &self.task, false, 0);
+        let mut streams = self.pipes.map(Some);
+        let mut begun = [Vec::new(), Vec::new()];
+        loop {
+            let ended = sleep(&streams, ended)?;
+            let mut over = ended;
+            for ((stream, kind), begun) in
+                streams.iter_mut().zip([Stream::Stdout, Stream::Stderr]).zip(&mut begun)
+            {
+                let state = stream.as_ref().map_or(State::Closed, |pipe| read(pipe, begun));
+                over &= state != State::More;
+                let last = state == State::Closed || ended && state == State::Empty;
+                let time = humantime::format_rfc3339_micros(SystemTime::now()).to_string();
+                let mut line = |text: &[u8], ends| {
+                    printer
+                        .line(number, &Line { time: &time, stream: kind, ends, attempt: self.attempt, text })
+                };
+                let whole = begun.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+                let lines: Vec<u8> = begun.drain(..whole).collect();
+                for text in lines.split_inclusive(|byte| *byte == b'\n') {
+                    line(&text[..text.len() - 1], true)?;
+                }
+                if last && !begun.is_empty() || begun.len() >= LONGEST {
+                    line(&std::mem::take(begun), last)?;
+                }
+                if state == State::Closed {
+                    *stream = None;
+                }
+            }
+            printer.flush()?;
+            if over {
+                return Ok(());
+            }
+        }
+    }
+}
+
+impl Shown {
+    /// Shows the rest, and how the program ended.
+    pub(super) fn finish(self, exit_code: u8) {
+        drop(self.end);
+        let _ = self.thread.join();
+        let end = json!({ "job": self.job, "task": self.task, "exit_code": exit_code });
+        terminal::print(&format!("{end}\n"));
+    }
+}
+
+/// Waits until there is something to read, or the program has ended: then true.
+fn sleep(streams: &[Option<OwnedFd>; 2], ended: &OwnedFd) -> io::Result<bool> {
+    let mut polled = vec![PollFd::new(ended, PollFlags::IN)];
+    polled.extend(streams.iter().flatten().map(|pipe| PollFd::new(pipe, PollFlags::IN)));
+    match poll(&mut polled, None) {
+        Ok(_) => Ok(!polled[0].revents().is_empty()),
+        Err(Errno::INTR) => Ok(false),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+/// What is left in a pipe.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// There may be more.
+    More,
+    /// Nothing now.
+    Empty,
+    /// Nothing any more.
+    Closed,
+}
+
+/// Reads what is there now, as far as one line may be long.
+fn read(pipe: &OwnedFd, into: &mut Vec<u8>) -> State {
+    let mut piece = [0; 8192];
+    while into.len() < LONGEST {
+        match rustix::io::read(pipe, &mut piece) {
+            Ok(0) => return State::Closed,
+            Ok(count) => into.extend_from_slice(&piece[..count]),
+            Err(Errno::INTR) => {}
+            Err(Errno::AGAIN) => return State::Empty,
+            Err(_) => return State::Closed,
+        }
+    }
+    State::More
+}
+
+fn pipe() -> Result<(OwnedFd, OwnedFd)> {
+    pipe_with(PipeFlags::CLOEXEC).map_err(cannot)
+}
+
+fn cannot(errno: Errno) -> Error {
+    Error::machine("make a pipe for the program's output", errno)
+}

@@ -1,0 +1,65 @@
+//! What becomes of a job's network while it runs: said by the process that holds it, a line of JSON each on its standard
+//! output, and read by the supervisor.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::ChildStdout;
+
+use serde::{Deserialize, Serialize};
+
+/// Something became of a job's network.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Change {
+    /// The program of the way out has ended; it is started again.
+    WayOutLost {
+        /// Which, and its own words.
+        why: String,
+    },
+    /// There is a way out again.
+    WayOutRestored {
+        /// The program.
+        by: String,
+    },
+    /// There is no way out any more, and nobody tries again.
+    WayOutGone {
+        /// Why.
+        why: String,
+    },
+    /// The process that holds the network has ended. Tasks reach each other still, and nothing else of the network works.
+    HolderLost,
+}
+
+/// What is said of a network, as it is said; [`Change::HolderLost`] is the last.
+#[derive(Debug)]
+pub struct News {
+    from: Option<BufReader<ChildStdout>>,
+}
+
+/// Says it to the supervisor; where that has ended, nobody is to know.
+pub(super) fn tell(change: &Change) {
+    if let Ok(mut line) = serde_json::to_vec(change) {
+        line.push(b'\n');
+        let _ = std::io::stdout().lock().write_all(&line);
+    }
+}
+
+impl News {
+    pub(super) fn of(output: ChildStdout) -> Self {
+        Self { from: Some(BufReader::new(output)) }
+    }
+}
+
+impl Iterator for News {
+    type Item = Change;
+
+    /// Waits for the next.
+    fn next(&mut self) -> Option<Change> {
+        let mut line = Vec::new();
+        let read = self.from.as_mut()?.read_until(b'\n', &mut line);
+        let change = read.ok().and_then(|_| serde_json::from_slice(&line).ok());
+        if change.is_none() {
+            self.from = None;
+        }
+        Some(change.unwrap_or(Change::HolderLost))
+    }
+}
