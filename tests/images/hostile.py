@@ -4,6 +4,7 @@ layer's own folder, nothing of a refused layer may be left in the store, and no 
 
 import gzip
 import hashlib
+import json
 import os
 import stat
 import subprocess
@@ -149,6 +150,52 @@ def content(bytes_):
     return "sha256:" + hashlib.sha256(bytes_).hexdigest()
 
 
+def environment_of_unpacker():
+    """What an unpacker knows of its environment: `selftest` tells its own by `BREAK` what is to be wrong."""
+    return {"HOME": "/nonexistent"} | {name: os.environ[name] for name in ("PATH", "BREAK") if name in os.environ}
+
+
+def far_back(head, exponent, blocks):
+    """A frame of zstd (RFC 8878) with a window of 2 to the `exponent`: `head`, then blocks of 128 KiB of one byte each."""
+    raw = len(head) << 3
+    runs = b"".join((131_072 << 3 | 2 | (number == blocks - 1)).to_bytes(3, "little") + b"z" for number in range(blocks))
+    return b"\x28\xb5\x2f\xfd\x00" + bytes([exponent - 10 << 3]) + raw.to_bytes(3, "little") + head + runs
+
+
+def windows(judge, binary, sandbox):
+    """Frames of zstd that look far back: several at once share what memory there is, and one that goes beyond it is refused."""
+    name, size = "windows of zstd", 80 << 20
+    if not judge.wants(name):
+        return
+    for exponent, expected in [(26, 0), (27, 1), (30, 1)]:
+        store, layout = sandbox / "store", sandbox / "layout"
+        subprocess.run(["rm", "-rf", store, layout], check=True)
+        (layout / "blobs/sha256").mkdir(parents=True)
+
+        def put(data, kind):
+            digest = hashlib.sha256(data).hexdigest()
+            (layout / "blobs/sha256" / digest).write_bytes(data)
+            return {"mediaType": f"application/vnd.oci.image.{kind}", "digest": f"sha256:{digest}", "size": len(data)}
+
+        heads = [header(FILE, b"file%d" % number, size=size) for number in range(4)]
+        layers = [put(far_back(head, exponent, size >> 17), "layer.v1.tar+zstd") for head in heads]
+        diffs = [content(head + b"z" * size) for head in heads]
+        config = {"os": "linux", "architecture": os.uname().machine.replace("x86_64", "amd64").replace("aarch64", "arm64"),
+                  "rootfs": {"type": "layers", "diff_ids": diffs}}
+        config = put(json.dumps(config).encode(), "config.v1+json")
+        manifest = put(json.dumps({"schemaVersion": 2, "config": config, "layers": layers}).encode(), "manifest.v1+json")
+        (layout / "index.json").write_text(json.dumps({"schemaVersion": 2, "manifests": [manifest]}))
+        (layout / "oci-layout").write_text('{"imageLayoutVersion": "1.0.0"}')
+        done = subprocess.run([binary, "import", store, layout], env=environment_of_unpacker(), capture_output=True, text=True,
+                              timeout=300, check=False)
+        problems = []
+        if done.returncode != expected or expected and "with a window of" not in done.stderr:
+            problems.append(f"it ended with {done.returncode}: {done.stderr.strip()}")
+        elif not expected and (peak := int(done.stdout.split()[-1])) > MOST_MEMORY:
+            problems.append(f"it took {peak >> 10} MiB of memory")
+        judge.judge(f"{name} of {1 << exponent - 20} MiB", problems)
+
+
 def walk(top, skip):
     """Every path below a folder with what tells whether it was changed."""
     found = {}
@@ -173,7 +220,7 @@ def judge_one(judge, who, prefix, binary, sandbox, case, layer, expected):
     if prefix:
         os.chown(store, who.uid, who.gid)
     before = walk(sandbox, store)
-    environment = {"PATH": os.environ["PATH"], "JOBC_LAYER_LIMIT": str(LIMIT), "HOME": "/nonexistent"}
+    environment = environment_of_unpacker() | {"JOBC_LAYER_LIMIT": str(LIMIT)}
     done = subprocess.run([*prefix, binary, "layer", store, file_, content(layer)], env=environment, capture_output=True,
                           text=True, errors="replace", timeout=300, check=False)
     problems = []
@@ -250,6 +297,8 @@ def main():
             for case, layer, expected in cases(str(outside)):
                 if judge.wants(case):
                     judge_one(judge, who, who.prefix() if who else [], binary, sandbox, case, layer, expected)
+            if who is None:
+                windows(judge, binary, sandbox)
             subprocess.run(["rm", "-rf", sandbox / "store"], check=True)
     judge.end()
 

@@ -14,7 +14,11 @@ use crate::decompress::decompressed;
 use crate::error::{Error, Kind, Result};
 use crate::image::manifest::media;
 use crate::image::store::LARGEST_DOCUMENT;
+use crate::image::unpack::Limits;
 use crate::image::{Descriptor, Digest, Progress, Store, Told};
+
+/// Bytes of documents that an archive may have together, as they are in memory: each image has one of some kilobytes.
+const DOCUMENTS: u64 = 32 << 20;
 
 /// What an archive holds of an image, by its paths.
 #[derive(Debug, Default)]
@@ -82,6 +86,8 @@ fn kind(source: &Path, stopped: &AtomicBool) -> Result<Shape> {
 /// Reads all of an archive: documents into memory, everything else into the store.
 fn read(store: &Store, source: &Path, told: Told<'_>, stopped: &AtomicBool) -> Result<Content> {
     let mut content = Content::default();
+    let limits = Limits::of_environment()?;
+    let (mut documents, mut blobs) = (0u64, 0u64);
     let mut archive = Archive::new(open(source)?);
     for entry in archive.entries().map_err(|error| unreadable(source, &error))? {
         let mut entry = entry.map_err(|error| unreadable(source, &error))?;
@@ -107,15 +113,29 @@ fn read(store: &Store, source: &Path, told: Told<'_>, stopped: &AtomicBool) -> R
             if size > LARGEST_DOCUMENT {
                 return Err(broken(source, format!("`{path}` has {size} bytes; 4 MiB are the most")));
             }
+            documents += size;
+            if documents > DOCUMENTS {
+                return Err(broken(source, format!("it has more than {} MiB of documents", DOCUMENTS >> 20)));
+            }
             let mut bytes = Vec::new();
             entry.read_to_end(&mut bytes).map_err(|error| unreadable(source, &error))?;
             content.documents.insert(path, bytes);
         } else {
+            blobs = blobs.saturating_add(size);
+            if blobs > limits.bytes {
+                return Err(too_large(source, &limits));
+            }
             let descriptor = keep(store, source, &mut entry, size, told, stopped)?;
             content.blobs.insert(path, descriptor);
         }
     }
     Ok(content)
+}
+
+fn too_large(source: &Path, limits: &Limits) -> Error {
+    let message = format!("`{}` becomes larger than {} MiB", source.display(), limits.bytes >> 20);
+    Error::new(Kind::Unenforceable, message)
+        .help(format!("allow more bytes with `{}=`, if you trust the archive", Limits::VARIABLE))
 }
 
 /// Puts an entry into the store.

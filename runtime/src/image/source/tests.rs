@@ -179,6 +179,28 @@ fn what_is_broken_says_so() {
 }
 
 #[test]
+fn a_small_archive_that_becomes_large_is_refused() {
+    let place = Place::new();
+    let document = vec![b' '; 4 << 20];
+    let names: Vec<String> = (0..9).map(|number| format!("{number}.json")).collect();
+    let mut files: Vec<(&str, &[u8])> = vec![("oci-layout", b"{}")];
+    files.extend(names.iter().map(|name| (name.as_str(), &document[..])));
+    place.refused(&place.file("documents.tar.gz", &gzip(&tar(&files))), "more than 32 MiB of documents");
+    // A file of holes whose size is a number alone: a terabyte in a block.
+    let mut header = tar::Header::new_gnu();
+    header.set_entry_type(tar::EntryType::GNUSparse);
+    header.set_path("blobs/sha256/x").unwrap();
+    header.set_size(0);
+    let sparse = header.as_gnu_mut().unwrap();
+    sparse.set_real_size(1 << 40);
+    sparse.sparse[0].set_offset(1 << 40);
+    sparse.sparse[0].set_length(0);
+    header.set_cksum();
+    let holes = [header.as_bytes(), &[0; 1024][..]].concat();
+    place.refused(&place.file("holes.tar", &holes), "becomes larger than 102400 MiB");
+}
+
+#[test]
 fn a_file_that_stays_the_same_is_brought_in_once() {
     let place = Place::new();
     let path = place.file("r.tar", &tar(&[("a", b"one")]));
