@@ -29,7 +29,7 @@ oracles *arguments:
     tests/oracles/selftest
     tests/oracles/run {{ arguments }}
 
-# Build target/release/jobc as it is handed out: one static file
+# Build target/release/jobc and jobc-oci as they are handed out: static files
 release:
     ./release
 

@@ -9,22 +9,20 @@ pub(crate) mod jobs;
 #[cfg(target_os = "linux")]
 pub(crate) mod lock;
 #[cfg(target_os = "linux")]
-pub(crate) mod oci;
-#[cfg(target_os = "linux")]
 pub(crate) mod run;
 #[cfg(target_os = "linux")]
 pub(crate) mod watch;
 
 use camino::Utf8PathBuf;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use clap::{Args as ClapArgs, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use jobc_compiler::diagnostic::render::Format;
 use jobc_schema::BackendName;
 use jobc_schema::target::GpuInjection;
 
 #[cfg(target_os = "linux")]
-use {gpu::GpuArgs, image::ImageArgs, jobs::JobCommand, lock::LockArgs, oci::OciArgs, run::RunArgs};
+use {gpu::GpuArgs, image::ImageArgs, jobs::JobCommand, lock::LockArgs, run::RunArgs};
 
 /// Compile one job file into Dockerfiles, OCI bundles, cgroup files, Kubernetes manifests and OpenPAI jobs.
 #[derive(Debug, Parser)]
@@ -38,6 +36,16 @@ pub(crate) struct Args {
     pub colour: ColourArg,
     #[command(subcommand)]
     pub command: Command,
+}
+
+impl Args {
+    /// All commands, with `oci`, whose options are those of a crate of its own.
+    pub(crate) fn whole() -> clap::Command {
+        let own = Self::command();
+        #[cfg(target_os = "linux")]
+        let own = own.subcommand(jobc_oci::command().name("oci"));
+        own
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -58,9 +66,6 @@ pub(crate) enum Command {
     /// Show the GPUs of this machine and who has them
     #[cfg(target_os = "linux")]
     Gpu(GpuArgs),
-    /// Make, start and remove containers as an OCI runtime does, for podman, containerd and others
-    #[cfg(target_os = "linux")]
-    Oci(OciArgs),
     /// Write down the digest that each of a job's images stands for, in jobc.lock
     #[cfg(target_os = "linux")]
     Lock(LockArgs),
@@ -131,20 +136,6 @@ pub(crate) struct OnlyRun {
     pub colour: ColourArg,
     #[command(flatten)]
     pub run: RunArgs,
-}
-
-/// `jobc oci` alone, for the same reason.
-#[cfg(target_os = "linux")]
-#[derive(Debug, Parser)]
-#[command(
-    name = "jobc oci",
-    bin_name = "jobc oci",
-    about = "Make, start and remove containers as an OCI runtime does, for podman, containerd and others",
-    max_term_width = 100
-)]
-pub(crate) struct OnlyOci {
-    #[command(flatten)]
-    pub oci: OciArgs,
 }
 
 /// What `build`, `check` and `plan` read.

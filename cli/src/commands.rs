@@ -29,8 +29,6 @@ pub(crate) mod lock;
 pub(crate) mod logs;
 pub(crate) mod lsp;
 pub(crate) mod man;
-#[cfg(target_os = "linux")]
-pub(crate) mod oci;
 pub(crate) mod plan;
 #[cfg(target_os = "linux")]
 pub(crate) mod ps;

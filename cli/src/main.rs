@@ -23,10 +23,11 @@ mod terminal;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{FromArgMatches as _, Parser as _};
 
 use allocator::{Allocator, Choice};
 use args::{Args, Command};
+use jobc_oci::{OWN_FAILURE, complain_of_panic};
 
 #[global_allocator]
 static ALLOCATOR: Allocator = Allocator::new();
@@ -56,7 +57,12 @@ fn main() -> ExitCode {
         complain_of_panic(panic);
         std::process::exit(Outcome::Fault as i32);
     }));
-    let args = Args::parse();
+    let matches = Args::whole().get_matches();
+    #[cfg(target_os = "linux")]
+    if matches.subcommand_name() == Some("oci") {
+        return jobc_oci::main(std::env::args_os().skip_while(|word| word != "oci")).into();
+    }
+    let args = Args::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     args.colour.write_global();
     let outcome = match &args.command {
         Command::Build(build) => commands::build::run(build, &args),
@@ -74,8 +80,6 @@ fn main() -> ExitCode {
         Command::Image(image) => return commands::jobs::finish(commands::image::run(image)),
         #[cfg(target_os = "linux")]
         Command::Gpu(gpu) => return commands::jobs::finish(commands::gpu::run(&gpu.command)),
-        #[cfg(target_os = "linux")]
-        Command::Oci(oci) => return commands::oci::run(oci).into(),
         #[cfg(target_os = "linux")]
         Command::Lock(lock) => commands::lock::run(lock, &args),
         Command::Init(init) => commands::init::run(init),
@@ -128,13 +132,12 @@ const HIDDEN: [Hidden; 6] = [
     (jobc_runtime::gpu::nvml::COMMAND, jobc_runtime::gpu::nvml::answer),
 ];
 
-/// `jobc run` and `jobc oci`, told by the first word, or by the name `jobc-oci` that podman is given.
+/// `jobc run` and `jobc oci`, told by the first word, or by the name `jobc-oci` under which podman may know this file.
 ///
 /// They come before everything else, for a container's start is counted in milliseconds: of the command line only what
 /// belongs to them is laid out, and nothing of the compiler is touched.
 #[cfg(target_os = "linux")]
 fn containers() -> Option<ExitCode> {
-    use args::{OnlyOci, OnlyRun};
     let mut words = std::env::args_os();
     let name = words.next().unwrap_or_default();
     let renamed = std::path::Path::new(&name).file_name().is_some_and(|name| name == "jobc-oci");
@@ -143,28 +146,26 @@ fn containers() -> Option<ExitCode> {
         ALLOCATOR.choose(Choice::System);
         return Some(command(words));
     }
-    let is_run = word.as_deref() == Some("run".as_ref());
-    if !is_run && word.as_deref() != Some("oci".as_ref()) {
+    let words = std::iter::once(name).chain(words);
+    if word.as_deref() == Some("oci".as_ref()) {
+        ALLOCATOR.choose(Choice::System);
+        return Some(jobc_oci::main(words).into());
+    }
+    if word.as_deref() != Some("run".as_ref()) {
         return None;
     }
     ALLOCATOR.choose(Choice::System);
     std::panic::set_hook(Box::new(|panic| {
         jobc_runtime::terminal::raw_mode::restore();
         complain_of_panic(panic);
-        std::process::exit(i32::from(commands::run::OWN_FAILURE));
+        std::process::exit(i32::from(OWN_FAILURE));
     }));
-    let words = std::iter::once(name).chain(words);
-    Some(ExitCode::from(if is_run {
-        match OnlyRun::try_parse_from(words) {
-            Ok(only) => {
-                only.colour.write_global();
-                commands::run::run(&only.run, only.format)
-            }
-            Err(error) => commands::run::misused(&error),
+    Some(ExitCode::from(match args::OnlyRun::try_parse_from(words) {
+        Ok(only) => {
+            only.colour.write_global();
+            commands::run::run(&only.run, only.format)
         }
-    } else {
-        OnlyOci::try_parse_from(words)
-            .map_or_else(|error| commands::run::misused(&error), |only| commands::oci::run(&only.oci))
+        Err(error) => jobc_oci::misused(&error),
     }))
 }
 
@@ -179,7 +180,7 @@ fn supervisor() -> Option<ExitCode> {
     ALLOCATOR.choose(Choice::System);
     std::panic::set_hook(Box::new(|panic| {
         complain_of_panic(panic);
-        std::process::exit(i32::from(commands::run::OWN_FAILURE));
+        std::process::exit(i32::from(OWN_FAILURE));
     }));
     let words: Vec<_> = words.collect();
     let code = start::become_supervisor(&words).unwrap_or_else(|error| {
@@ -187,9 +188,4 @@ fn supervisor() -> Option<ExitCode> {
         error.exit_code()
     });
     Some(code.into())
-}
-
-fn complain_of_panic(panic: &std::panic::PanicHookInfo<'_>) {
-    eprintln!("jobc: internal error: {panic}");
-    eprintln!("jobc: this is a bug in jobc, not in your job; please report it with the job file");
 }

@@ -10,6 +10,8 @@ use jobc_schema::plan::Totals;
 use crate::Outcome;
 use crate::args::FormatArg;
 use crate::terminal;
+#[cfg(target_os = "linux")]
+pub(crate) use jobc_oci::message::{error as container_error, warning as container_warning};
 
 /// Shows the findings: to people on standard error, to programs on standard output.
 ///
@@ -92,17 +94,4 @@ fn plural(n: u64, what: &str) -> String {
 /// The same, for a message about a path.
 pub(crate) fn cannot_write(path: &Utf8Path, error: &std::io::Error) -> String {
     format!("jobc: cannot write `{path}`: {}\n", crate::input::reason(error))
-}
-
-/// What went wrong with a container, for people: the error and what to do about it.
-#[cfg(target_os = "linux")]
-pub(crate) fn container_error(error: &jobc_runtime::Error) -> String {
-    let help = error.help.iter().map(|help| format!(" \x1b[1m= help\x1b[0m: {help}\n")).collect::<String>();
-    format!("\x1b[1m\x1b[91merror\x1b[0m: {error}\n{help}")
-}
-
-/// What is worth knowing about a container, for people.
-#[cfg(target_os = "linux")]
-pub(crate) fn container_warning(text: &str) -> String {
-    format!("\x1b[1m\x1b[33mwarning\x1b[0m: {text}\n")
 }

@@ -1,36 +1,9 @@
-//! Printing: to a terminal, a pipe, or a pipe that somebody closed.
+//! Printing, and what is known of the terminal that prints.
 
 use std::io::{self, IsTerminal as _};
 
 use jobc_compiler::diagnostic::render::TextStyle;
-
-/// Prints to standard output.
-///
-/// A reader that went away, as `head` does, is no error of ours: the program ends quietly, as Unix tools do.
-pub(crate) fn print(text: &str) {
-    end_on_error(write_all(&mut anstream::stdout().lock(), text));
-}
-
-/// Prints to standard error.
-pub(crate) fn eprint(text: &str) {
-    // Nobody is left to tell when standard error itself is closed.
-    let _ = write_all(&mut anstream::stderr().lock(), text);
-}
-
-fn write_all(out: &mut impl io::Write, text: &str) -> io::Result<()> {
-    out.write_all(text.as_bytes())?;
-    out.flush()
-}
-
-fn end_on_error(result: io::Result<()>) {
-    if let Err(error) = result {
-        if error.kind() == io::ErrorKind::BrokenPipe {
-            std::process::exit(0);
-        }
-        eprint(&format!("jobc: cannot write to standard output: {error}\n"));
-        std::process::exit(3);
-    }
-}
+pub(crate) use jobc_oci::terminal::{eprint, print};
 
 /// How text for people looks on standard error.
 pub(crate) fn style() -> TextStyle {

@@ -171,13 +171,19 @@ impl Cgroup {
     }
 
     /// Opens what a further process enters the groups by: [`Self::into_fd`] and [`Self::join_fds`].
-    pub fn open_entrances(&mut self) -> Result<()> {
+    ///
+    /// `first` is the container's first process. Where the container has divided its group of version 2 itself, the group
+    /// takes no process any more (cgroup-v2.rst, "No Internal Process Constraint"), and the further one goes where the first is.
+    pub fn open_entrances(&mut self, first: u32) -> Result<()> {
         self.into = None;
         self.joins.clear();
         for group in self.saved.groups.iter().filter(|group| group.is_there()) {
             match group.version {
                 Version::V1 => self.joins.push(make::entrance(&group.folder, "tasks", OFlags::WRONLY)?),
-                Version::V2 => self.into = Some(make::entrance(&group.folder, "", OFlags::DIRECTORY)?),
+                Version::V2 => {
+                    let folder = life::holding(&group.folder, first)?;
+                    self.into = Some(make::entrance(&folder, "", OFlags::DIRECTORY)?);
+                }
             }
         }
         Ok(())

@@ -1,6 +1,7 @@
 //! What archives and layers are compressed by: told by how they begin, whatever a name or a media type says.
 
 pub mod ahead;
+mod budget;
 mod zstd;
 
 use std::io::{self, BufRead, Read};
@@ -24,7 +25,7 @@ pub fn decompressed<'a>(mut file: impl BufRead + Send + 'a) -> io::Result<Box<dy
         [0x1f, 0x8b, ..] => Ok(Box::new(MultiGzDecoder::new(file))),
         // A frame, or one that is passed over.
         [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => {
-            Ok(Box::new(zstd::Frames::new(file)))
+            Ok(Box::new(zstd::Frames::new(file, &zstd::WINDOWS)))
         }
         [0xfd, b'7', b'z', b'X', b'Z', ..] => other("xz", "unxz"),
         [b'B', b'Z', b'h', ..] => other("bzip2", "bunzip2"),

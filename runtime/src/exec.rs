@@ -54,6 +54,10 @@ pub struct Changes {
     pub capabilities: Vec<String>,
     /// Whether it gives up gaining privileges; where it does not say so, the container's own word counts.
     pub no_new_privileges: bool,
+    /// Its profile of AppArmor.
+    pub profile: Option<String>,
+    /// Its label of SELinux.
+    pub label: Option<String>,
     /// Whether it gets a terminal.
     pub terminal: bool,
 }
@@ -72,6 +76,11 @@ impl Changes {
         }
         if self.no_new_privileges {
             process["noNewPrivileges"] = json!(true);
+        }
+        for (key, changed) in [("apparmorProfile", &self.profile), ("selinuxLabel", &self.label)] {
+            if let Some(text) = changed {
+                process[key] = json!(text);
+            }
         }
         for variable in &self.variables {
             let name = variable.split_once('=').map(|(name, _)| name).filter(|name| !name.is_empty());
@@ -167,7 +176,7 @@ pub fn exec(store: &Store, id: &Id, request: Request) -> Result<(Process, Option
     let wanted = process.terminal().unwrap_or(false);
     let terminal = socket::for_terminal(wanted, console_socket.as_deref(), !detached, &mut options)?;
     let config = container::config(&folder)?;
-    let groups = record.cgroup.as_ref().map(reopened).transpose()?.unwrap_or_default();
+    let groups = record.cgroup.as_ref().map(|saved| reopened(saved, first.pid)).transpose()?;
     refuse(&config, &process)?;
     // Its namespaces are opened by number; that they are the container's and no stranger's is sure if it lives after.
     let prepared =
@@ -175,7 +184,7 @@ pub fn exec(store: &Store, id: &Id, request: Request) -> Result<(Process, Option
     if !first.is_alive() {
         return Err(Error::new(Kind::State, format!("container `{id}` has ended")));
     }
-    let process = prepared.spawn(groups, &mut |_| Ok(()))?;
+    let process = prepared.spawn(groups.unwrap_or_default(), &mut |_| Ok(()))?;
     if let Some(path) = &pid_file {
         write_pid(path, process.pid)?;
     }

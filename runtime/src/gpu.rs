@@ -17,11 +17,13 @@ pub mod lease;
 pub mod libraries;
 pub mod machine;
 pub mod mps;
+mod nodes;
 pub mod nvidia;
 pub mod nvml;
 mod pci;
 pub mod pins;
 pub mod placement;
+mod places;
 pub mod requires;
 pub mod seating;
 pub mod share;
@@ -38,6 +40,7 @@ use std::path::PathBuf;
 use jobc_schema::gpu::Vendor;
 use serde::{Deserialize, Serialize};
 
+pub use jobc_nvml::{Mig, MigDevice, Process};
 pub use machine::Machine;
 
 /// What this machine has of GPUs. None is a normal machine: everything is empty then.
@@ -49,6 +52,9 @@ pub struct Inventory {
     pub gpus: Vec<Gpu>,
     /// Where the knowledge of NVIDIA's cards comes from.
     pub source: Source,
+    /// The program that asked NVML, where that was not this one: `jobc-nvml` or nvidia-smi.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_by: Option<PathBuf>,
     /// What a person should know, a line each: a driver without nodes, a library that does not load.
     pub notes: Vec<String>,
 }
@@ -112,34 +118,6 @@ pub struct Gpu {
     pub memory_used: Option<u64>,
 }
 
-/// Multi-Instance GPU of a card.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Mig {
-    /// Whether the card is cut up: then only its instances can be used.
-    pub enabled: bool,
-    /// Its instances.
-    pub devices: Vec<MigDevice>,
-}
-
-/// A MIG instance: a GPU instance with a compute instance in it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MigDevice {
-    /// Its number on the card.
-    pub index: u32,
-    /// `MIG-…`, where NVML tells.
-    pub uuid: Option<String>,
-    /// `1g.10gb`, where NVML tells.
-    pub profile: Option<String>,
-    /// Memory in bytes.
-    pub memory_bytes: Option<u64>,
-    /// The GPU instance.
-    pub gi: u32,
-    /// The compute instance.
-    pub ci: u32,
-    /// The nodes of /dev/nvidia-caps that open it.
-    pub caps: Vec<PathBuf>,
-}
-
 /// How a card reaches another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Link {
@@ -165,17 +143,6 @@ pub enum Way {
     Node,
     /// Between NUMA nodes.
     System,
-}
-
-/// A process that uses a card.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Process {
-    /// Its number on the machine.
-    pub pid: u32,
-    /// The program's name.
-    pub name: Option<String>,
-    /// Bytes of the card.
-    pub memory_bytes: Option<u64>,
 }
 
 /// One thing that a task can be given: a whole card, or an instance of one that is cut up.

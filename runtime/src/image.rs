@@ -12,6 +12,7 @@ pub mod pack;
 pub mod platform;
 pub mod progress;
 pub mod reference;
+pub mod save;
 pub mod source;
 pub mod store;
 pub mod unpack;

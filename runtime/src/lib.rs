@@ -30,6 +30,7 @@ pub mod id_map;
 pub mod image;
 pub mod job;
 mod kernel_file;
+pub mod labels;
 pub mod lifecycle;
 pub mod logs;
 pub mod machine;

@@ -14,6 +14,7 @@ use rustix::io::Errno;
 
 use crate::devices::{self, Node};
 use crate::hooks::inside::HookInside;
+use crate::labels::Attributes;
 use crate::mounts::cgroups::MountCgroups;
 use crate::mounts::{self, Mount};
 use crate::namespaces::{self, IdMapFiles, Join};
@@ -67,8 +68,8 @@ pub enum Operation {
     SetClocks(CString),
     /// Begin a session of one's own.
     NewSession,
-    /// Begin a session keyring of one's own.
-    NewKeyring,
+    /// Begin a session keyring of one's own, with a label of SELinux where there is one.
+    NewKeyring(Option<CString>),
     /// Set the host name.
     SetHostName(CString),
     /// Set the NIS domain name.
@@ -106,6 +107,8 @@ pub enum Operation {
     MakeReadOnly(Place),
     /// Write a kernel setting that a namespace keeps apart: its path below /proc/sys, and its value.
     SetKernelParameter(CString, CString),
+    /// Keep the folder of this process's attributes for what is set as the program begins.
+    OpenAttributes(Attributes),
     /// Make the new root `/`.
     PivotRoot,
     /// Set the root's propagation: `MS_*` bits.
@@ -189,11 +192,16 @@ impl Operation {
             Self::Unshare(flags) => kernel.unshare(*flags),
             Self::SetClocks(offsets) => child.write_own(c"self/timens_offsets", offsets.as_bytes()),
             Self::NewSession => kernel.setsid(),
-            Self::NewKeyring => match kernel.new_keyring() {
-                // A kernel without keyrings, or whose filter for us forbids them, has none to share.
-                Err(Errno::NOSYS) => Ok(()),
-                other => other,
-            },
+            Self::NewKeyring(label) => {
+                if let Some(label) = label {
+                    child.write_own(c"self/attr/keycreate", label.as_bytes())?;
+                }
+                match kernel.new_keyring() {
+                    // A kernel without keyrings, or whose filter for us forbids them, has none to share.
+                    Err(Errno::NOSYS) => Ok(()),
+                    other => other,
+                }
+            }
             Self::SetHostName(name) => kernel.sethostname(name.as_bytes()),
             Self::SetDomainName(name) => kernel.setdomainname(name.as_bytes()),
             Self::LoopbackUp => kernel.loopback_up(),
@@ -214,6 +222,7 @@ impl Operation {
             Self::Mask(place) => rootfs::mask(place, child),
             Self::MakeReadOnly(place) => rootfs::make_read_only(place, child),
             Self::SetKernelParameter(path, value) => child.write_proc(path, value.as_bytes()),
+            Self::OpenAttributes(attributes) => attributes.carry_out(child),
             Self::PivotRoot => rootfs::pivot(child),
             Self::SetRootPropagation(propagation) => kernel.mount_setattr(
                 child.root,
@@ -238,6 +247,7 @@ impl Operation {
                 kernel.umask(*mask);
                 Ok(())
             }
+            Self::ChangeDirectory(path) if child.at_root && path.as_c_str() == c"/" => Ok(()),
             Self::ChangeDirectory(path) => namespaces::enter_directory(kernel, path),
             Self::FindProgram(candidates) => find(kernel, candidates),
             Self::Hold(fd) => child.report.hold(kernel, *fd),

@@ -20,6 +20,7 @@ use crate::container::Options;
 use crate::error::{Error, Kind, Result};
 use crate::hooks::inside::{HookInside, StateText};
 use crate::id_map::IdMaps;
+use crate::labels::{Field, Label};
 use crate::machine::Machine;
 use crate::namespaces::{Join, Namespace};
 use crate::operation::{Operation, Step};
@@ -76,6 +77,8 @@ pub struct Program {
     pub secret_environment: Variables,
     /// The filter that the trampoline loads; nothing where there is none, or it is a step.
     pub filter: Option<Filter>,
+    /// What a security module is to make of it; set by the trampoline.
+    pub label: Option<Label>,
 }
 
 /// The steps while they are listed.
@@ -121,6 +124,7 @@ pub fn prepare(
     let process = spec.process().as_ref().ok_or_else(|| {
         Error::new(Kind::Config, "there is no `process`, so there is nothing to start").at("/process")
     })?;
+    let label = Label::of(process, Field::is_kept_here)?;
     let mut steps = Steps::default();
     steps.always(Operation::EndWithParent(true));
     steps.always(Operation::SetUmask(0));
@@ -133,10 +137,10 @@ pub fn prepare(
         let streams = streams.each_ref().map(std::os::fd::AsRawFd::as_raw_fd);
         steps.always(Operation::SetStreams { streams, owner: process.user().uid() });
     }
-    files::list(&mut steps, bundle, root, options, groups, &identity)?;
+    files::list(&mut steps, bundle, root, options, groups, &identity, label.as_ref())?;
     let filter = rights::list(&mut steps, spec, process, &identity, machine)?;
-    let program =
-        program::of(process, filter, root.folders(), std::mem::take(&mut options.secret_environment))?;
+    let environment = std::mem::take(&mut options.secret_environment);
+    let program = program::of(process, filter, label, root.folders(), environment)?;
     if options.end_with_parent {
         // A change of the user forgets it (prctl(2), PR_SET_PDEATHSIG).
         steps.always(Operation::EndWithParent(true));

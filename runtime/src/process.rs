@@ -46,6 +46,8 @@ pub struct Program {
     /// The other side of `failure`. The child has its own, so the parent closes this one once the child has left the
     /// shared memory, and then the end of `failure` is the program's start.
     pub failure_writer: Option<OwnedFd>,
+    /// Where the new process keeps the folder of its own attributes, for the trampoline ([`crate::labels`]).
+    pub attributes: Option<OwnedFd>,
     /// The arguments, with the program's name first.
     pub arguments: CList,
     /// The environment, `NAME=value`.
@@ -390,6 +392,10 @@ extern "C" fn begin(data: *mut c_void) -> ! {
     // The trampoline speaks through it; it is closed by the trampoline's own `execve`.
     if let Some(writer) = &shared.launch.program.failure_writer {
         let _ = Linux.keep_on_exec(writer.as_raw_fd());
+    }
+    // So it does with these; without them it says that it cannot.
+    if let Some(attributes) = &shared.launch.program.attributes {
+        let _ = Linux.keep_on_exec(attributes.as_raw_fd());
     }
     let arguments = [
         crate::syscall::of_fd(shared.launch.program.image.as_raw_fd()),

@@ -296,7 +296,9 @@ pub fn pivot<K: Kernel>(child: &mut Child<'_, K>) -> Result<(), Errno> {
     child.go_to(child.root)?;
     kernel.pivot_root()?;
     kernel.detach_here()?;
-    kernel.chdir(c"/")
+    kernel.chdir(c"/")?;
+    child.at_root = true;
+    Ok(())
 }
 
 /// Hides a path: an empty read-only folder over a folder, the null device over anything else.

@@ -9,6 +9,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 
 use crate::error::{Error, Kind, Result};
+use crate::machine::Status;
 use crate::syscall::signals as kernel;
 
 /// A signal by the kernel's number, 1 to 64. The C library keeps some to itself; a container may have another one.
@@ -93,6 +94,17 @@ impl fmt::Display for Signal {
     }
 }
 
+/// Has writing to a reader that went away be an error, in place of this process's end.
+///
+/// The standard library does so before `main`; a program that begins without it asks for it.
+///
+/// # Errors
+///
+/// The kernel's; it has none for this.
+pub fn ignore_broken_pipes() -> rustix::io::Result<()> {
+    kernel::ignore_broken_pipes()
+}
+
 /// What a process does about a signal when it comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Disposition {
@@ -141,12 +153,10 @@ impl Signals {
     /// Takes what is passed on: every signal but those that stop or continue this process, those that tell of its own
     /// mistakes, `CHLD`, `PIPE` and `URG`, and those that it was started to ignore, as nohup(1) has it.
     pub fn take() -> Result<Self> {
-        let set = PASSED_ON
-            .iter()
-            .copied()
-            .chain(34..=64)
-            .filter(|&number| !(number <= Signal::QUIT.0 && kernel::is_ignored(number)))
-            .fold(0, |set, number| set | Signal(number).bit());
+        let by_the_user = [Signal::HUP, Signal::INT, Signal::QUIT].map(Signal::bit).iter().sum::<u64>();
+        let ignored = Status::of_this_process()?.ignored & by_the_user;
+        let all = PASSED_ON.iter().copied().chain(34..=64).fold(0, |set, number| set | Signal(number).bit());
+        let set = all & !ignored;
         let descriptor = kernel::signalfd(set).map_err(|errno| Error::machine("wait for signals", errno))?;
         let blocked_before = kernel::block(set).map_err(|errno| Error::machine("wait for signals", errno))?;
         Ok(Self { descriptor, blocked_before })

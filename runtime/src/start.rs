@@ -7,6 +7,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 
 use crate::c_list::CList;
 use crate::error::{Error, Result};
+use crate::labels::Label;
 use crate::operation::Operation;
 use crate::prepare::Prepared;
 use crate::process::{Gate, Launch, Process, Program};
@@ -39,13 +40,19 @@ impl Prepared {
         };
         let mut program = self.program;
         program.environment.extend(program.secret_environment.iter().map(CStr::to_owned));
-        let image =
-            trampoline::build(&program.candidates, program.filter.as_ref(), failure_writer.as_raw_fd())?;
+        let label = program.label.as_ref().map(Label::written);
+        let image = trampoline::build(
+            &program.candidates,
+            program.filter.as_ref(),
+            label,
+            failure_writer.as_raw_fd(),
+        )?;
         let mut steps = self.steps;
         let mut needed = vec![image.as_raw_fd(), failure_writer.as_raw_fd()];
         for step in &steps {
             match &step.operation {
                 Operation::Hold(fd) => needed.push(*fd),
+                Operation::OpenAttributes(attributes) => needed.push(attributes.at()),
                 Operation::Hook(hook) => needed.extend([hook.state()].into_iter().chain(hook.image())),
                 _ => {}
             }
@@ -75,6 +82,7 @@ impl Prepared {
                 image,
                 failure,
                 failure_writer: Some(failure_writer),
+                attributes: program.label.map(|label| label.attributes),
                 arguments: CList::new(program.arguments),
                 environment: CList::new(program.environment),
             },

@@ -237,6 +237,8 @@ pub trait Kernel {
     fn controlling_terminal(&self, terminal: Fd) -> Result<(), Errno>;
     /// fchown(2).
     fn fchown(&self, fd: Fd, uid: u32, gid: u32) -> Result<(), Errno>;
+    /// dup3(2) with `O_CLOEXEC`.
+    fn replace(&self, fd: Fd, to: Fd) -> Result<(), Errno>;
     /// dup3(2).
     fn dup_to(&self, fd: Fd, to: Fd) -> Result<(), Errno>;
     /// sendmsg(2) of bytes and one descriptor over a Unix socket (unix(7), `SCM_RIGHTS`).

@@ -7,6 +7,9 @@
 //! sealed against writing, which loads the system-call filter and executes the user's program. There is no moment when
 //! a process that obeys the container's files has a file of the host as its executable.
 //!
+//! A security module's label for the next program is set here too: it holds for one `execve`, which must be the program's,
+//! and the kernel lets nobody write it who has executed something else since opening its file.
+//!
 //! It also loads the filter at the last possible point, so that a profile need allow nothing but `execve` for it, and
 //! tries the places of `PATH` with the container's own rights.
 //!
@@ -26,7 +29,7 @@ pub mod outcome;
 #[cfg(test)]
 mod tests;
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::os::fd::{OwnedFd, RawFd};
 
 use rustix::fs::{MemfdFlags, Mode, SealFlags};
@@ -36,15 +39,27 @@ use crate::error::{Error, Kind, Result};
 use crate::seccomp::Program;
 
 /// The name of the file in memory; `/proc/self/exe` shows `/memfd:jobc-exec` for the moment it runs.
-const NAME: &std::ffi::CStr = c"jobc-exec";
+const NAME: &CStr = c"jobc-exec";
+
+/// What a security module is to make of the program: a text for one of the process's attributes (proc_pid_attr(5)).
+#[derive(Clone, Copy, Debug)]
+pub struct Label<'a> {
+    /// The folder of the process's own attributes, by its descriptor's number in the process that executes the trampoline. There
+    /// it must not be close-on-exec; the trampoline closes it.
+    pub attributes: RawFd,
+    /// The attribute's file in it.
+    pub file: &'a CStr,
+    /// What is written.
+    pub text: &'a [u8],
+}
 
 /// Makes a trampoline: a sealed executable in memory, to be run by `execveat(fd, "", argv, envp, AT_EMPTY_PATH)` with
 /// the arguments and the environment of the user's program.
 ///
-/// It loads the filter, which needs no-new-privileges or CAP_SYS_ADMIN, and executes the first candidate that can be
+/// It writes the label, loads the filter, which needs no-new-privileges or CAP_SYS_ADMIN, and executes the first candidate that can be
 /// executed, going on after "not found" and "permission denied" as execvp(3) does. On success `report` closes. On
 /// failure the trampoline writes a [`Failure`] to it and exits: 127 where no candidate was found, 126 where one was,
-/// 125 where the filter was refused.
+/// 125 where the label or the filter was refused.
 ///
 /// `report` is a descriptor's number in the process that executes the trampoline. There it must not be close-on-exec,
 /// as it must live through one `execve`; the trampoline makes it so for the second.
@@ -55,8 +70,13 @@ const NAME: &std::ffi::CStr = c"jobc-exec";
 ///
 /// # Errors
 /// [`Kind::Machine`] where the kernel gives no executable memory file, as with the sysctl `vm.memfd_noexec` at 2.
-pub fn build(candidates: &[CString], filter: Option<&Program>, report: RawFd) -> Result<OwnedFd> {
-    let image = image::of(code::bytes(), candidates, filter, report);
+pub fn build(
+    candidates: &[CString],
+    filter: Option<&Program>,
+    label: Option<Label<'_>>,
+    report: RawFd,
+) -> Result<OwnedFd> {
+    let image = image::of(code::bytes(), candidates, filter, label, report);
     let file = executable_memory().map_err(refused)?;
     fill(&file, &image).map_err(|errno| Error::machine("write the program that starts the user's", errno))?;
     Ok(file)
@@ -98,6 +118,8 @@ pub enum Failure {
     Exec(Errno),
     /// The kernel refused the system-call filter.
     Filter(Errno),
+    /// The kernel refused the security module's label.
+    Label(Errno),
     /// A step between the start and the trampoline failed. The process that carries the steps out says so itself.
     Step(Errno),
 }
@@ -110,9 +132,10 @@ impl Failure {
     pub fn of(report: [u8; Self::SIZE]) -> Self {
         let code = u32::from_ne_bytes(report);
         let errno = Errno::from_raw_os_error((code & 0xfff).max(1).cast_signed());
-        match code & (Self::FILTER | Self::STEP) {
+        match code & (Self::FILTER | Self::STEP | Self::LABEL) {
             0 => Self::Exec(errno),
             Self::STEP => Self::Step(errno),
+            Self::LABEL => Self::Label(errno),
             _ => Self::Filter(errno),
         }
     }
@@ -122,6 +145,7 @@ impl Failure {
         let (errno, bit) = match self {
             Self::Exec(errno) => (errno, 0),
             Self::Filter(errno) => (errno, Self::FILTER),
+            Self::Label(errno) => (errno, Self::LABEL),
             Self::Step(errno) => (errno, Self::STEP),
         };
         (errno.raw_os_error().unsigned_abs() | bit).to_ne_bytes()
@@ -132,6 +156,9 @@ impl Failure {
 
     /// The bit of a report that stands for a step.
     const STEP: u32 = 0x2_0000;
+
+    /// The bit of a report that stands for the label.
+    const LABEL: u32 = 0x4_0000;
 
     /// The error for a user, about the program they named.
     pub fn error(self, program: &str) -> Error {
@@ -158,6 +185,7 @@ impl Failure {
             }
             Self::Step(errno) => Error::machine("make the last steps to the program", errno),
             Self::Filter(errno) => Error::machine("load the system-call filter", errno).at("/linux/seccomp"),
+            Self::Label(errno) => crate::labels::refused(errno),
         }
     }
 }

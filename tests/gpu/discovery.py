@@ -84,7 +84,7 @@ def fake_gpus(judge):
 def main():
     judge = Judge("discovery", __doc__)
     with jobs_of(judge) as jobs:
-        cases = (lists, silence, examined, refused, required, unasked, used, traced, untraced)
+        cases = (lists, silence, asked, examined, refused, required, unasked, used, traced, untraced)
         for case in cases:
             if judge.wants(case.__name__):
                 judge.judge(case.__name__, problems(lambda jobs, case=case: case(jobs, judge), jobs))
@@ -126,6 +126,25 @@ def silence(jobs, judge):
         without = machine.listed(JOBC_NVML="")
         if (without["source"], without["notes"]) != ("proc", []):
             yield f"{answer}, not asked: {without['source']}, {without['notes']}"
+
+
+def asked(jobs, judge):
+    """`jobc-nvml` beside the program asks NVML in its place; where it cannot run, or is another's, the program does."""
+    machine = Machine(jobs, judge, "h100")
+    folder = jobs.folder / "beside"
+    folder.mkdir()
+    own, program, asker = jobs.program, folder / "jobc", folder / "jobc-nvml"
+    shutil.copy(own, program)
+    try:
+        jobs.program = program
+        for script, mode, through in ((f'exec {own} gpu-nvml "$@"', 0o755, str(asker)), ("echo not here >&2; exit 127", 0o755, None), ("echo '{}'", 0o777, None)):
+            asker.write_text(f"#!/bin/sh\n{script}\n")
+            asker.chmod(mode)
+            found = machine.listed()
+            if (found["source"], len(found["gpus"]), found.get("asked_by"), found["notes"]) != ("nvml", 8, through, []):
+                yield f"{script}: {found['source']}, {len(found['gpus'])} cards, asked by {found.get('asked_by')}, {found['notes']}"
+    finally:
+        jobs.program = own
 
 
 def examined(jobs, judge):

@@ -128,7 +128,7 @@ def main():
             judge.skip(f"{', '.join(STAND_INS)} stand for GPUs, and are not all there")
         machine = Machine(jobs, judge)
         cases = (nodes, instances, none, access, driver_files, loader, machine_root, cdi_file, stale_file, hooks, nvidia_hook,
-                 refused, described, podman, jobs_of_files, overhead)
+                 own_build, refused, described, podman, jobs_of_files, overhead)
         for case in cases:
             if judge.wants(case.__name__):
                 judge.judge(case.__name__, problems(lambda jobs, case=case: case(machine, judge), jobs))
@@ -343,6 +343,21 @@ open("{seen}", "w").write(" ".join([sys.argv[1], str(state["pid"] > 1), *sorted(
             yield f"exit {answer.returncode}: {answer.stderr}"
     finally:
         program.unlink()
+
+
+def own_build(machine, _):
+    """Who runs a program that somebody else built, as `sudo ./jobc` does, has it for a hook too: it has its rights already."""
+    jobs = machine.jobs
+    own, program = jobs.program, jobs.folder / "own-build"
+    shutil.copy(own, program)
+    os.chown(program, 12345, 12345)
+    program.chmod(0o775)
+    bundle = machine.bundle("own-build", 1, LIST)
+    try:
+        jobs.program = program
+        yield from differs(machine.run(bundle, "--devices", "0"), SHARED | {"/dev/nvidia0"}, "of another's build")
+    finally:
+        jobs.program = own
 
 
 def refused(machine, _):

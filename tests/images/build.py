@@ -85,16 +85,16 @@ def image(layout, name=None):
     return manifest, read(manifest["config"]["digest"])
 
 
-def differences(theirs, ours, owners=True):
+def differences(theirs, ours, owners=True, whose="buildah"):
     for path in sorted(theirs.keys() | ours.keys()):
         a, b = theirs.get(path), ours.get(path)
         if a and b and not owners:
             a, b = (a[0], a[1] & 0o1777, a[3]), (b[0], b[1] & 0o1777, b[3])
         if a != b:
-            yield f"{path}: buildah has {a}, jobc has {b}"
+            yield f"{path}: {whose} has {a}, jobc has {b}"
 
 
-def settings(theirs, ours):
+def settings(theirs, ours, whose="buildah"):
     for key in SAME:
         a, b = theirs["config"].get(key) or None, ours["config"].get(key) or None
         if key == "Labels" and a:
@@ -102,7 +102,7 @@ def settings(theirs, ours):
         if key == "WorkingDir":
             a, b = a or "/", b or "/"
         if a != b:
-            yield f"{key}: buildah has {a}, jobc has {b}"
+            yield f"{key}: {whose} has {a}, jobc has {b}"
 
 
 class Scene:
@@ -110,7 +110,6 @@ class Scene:
 
     def __init__(self, judge, folder):
         self.judge, self.folder = judge, folder
-        self.buildah_tool = judge.tool("buildah")
         busybox = Path("/bin/busybox")
         if not busybox.exists():
             judge.skip("busybox-static is not installed")
@@ -131,6 +130,11 @@ class Scene:
         self.base = folder / "base.tar"
         subprocess.run(["tar", "--owner=0", "--group=0", "--numeric-owner", "-C", root, "-cf", self.base, "."], check=True)
         self.base.chmod(0o644)
+        self.begin()
+
+    def begin(self):
+        """Gives the base to the other builder."""
+        self.buildah_tool = self.judge.tool("buildah")
         self.buildah("from", "--name", "base", "scratch")
         self.buildah("add", "-q", "base", self.base, "/")
         # As importing does it: nobody says where programs are looked for, but everybody looks there.

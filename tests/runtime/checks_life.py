@@ -93,6 +93,30 @@ def in_its_group(scene):
     remove_groups(f"judge-{os.getpid()}")
 
 
+@check(10, "a further program enters a group that the container has divided", breaks=(), rootless=False)
+def divided(scene):
+    """As systemd does in a container: it moves itself one down and passes controllers on, so its own group takes nobody any more."""
+    if not V2:
+        return
+
+    def writable(config):
+        for mount in config["mounts"]:
+            if mount["type"] in ("cgroup", "cgroup2"):
+                mount["options"] = [option for option in mount["options"] if option != "ro"]
+
+    script = ("cd /sys/fs/cgroup && mkdir first && echo 0 >first/cgroup.procs && echo +pids >cgroup.subtree_control && "
+              "test $(cat cgroup.subtree_control) = pids && echo ready; exec sleep 99")
+    started, name = scene.start(["/bin/sh", "-c", script], writable)
+    if not started:
+        yield name
+        return
+    ended = scene.runtime.call("exec", name, "/bin/cat", "/proc/self/cgroup")
+    if ended.stdout.strip() != "0::/first":
+        yield f"a further program: exit code {ended.returncode} {ended.stdout.strip()} {ended.stderr.strip()}"
+    scene.end(started, name)
+    remove_groups(f"judge-{os.getpid()}")
+
+
 @check(10, "a group's path stays below the tree", breaks=("cgroup-path",), rootless=False)
 def group_path(scene):
     for path in ("/../../judged-escape", "judged/../../../judged-escape", "/judged/./x", "/judged/../judged-escape", "/judged//..", "..", "/.."):

@@ -75,22 +75,22 @@ class Runtime:
 
 
 def ours(folder, built=None):
-    """A copy of this tree's `jobc` named `jobc-oci`, where every user may run it."""
+    """A copy of this tree's `jobc-oci`, or of the `jobc` that `JOBC` names under that name, where every user may run it."""
     copy = Path(folder, "jobc-oci")
     if not copy.exists():
-        shutil.copy2(built or binary(), copy)
+        shutil.copy2(built or binary("jobc-oci"), copy)
         copy.chmod(0o755)
     return copy
 
 
-def binary():
-    """The program cargo built last; `JOBC` names another."""
+def binary(name="jobc"):
+    """The program cargo built last; `JOBC` names another `jobc`, which is both."""
     if "JOBC" in os.environ:
         return Path(os.environ["JOBC"])
     target = Path(os.environ.get("CARGO_TARGET_DIR", REPOSITORY / "target"))
-    built = [path for path in (target / "debug/jobc", target / "release/jobc") if path.exists()]
+    built = [path for path in (target / "debug" / name, target / "release" / name) if path.exists()]
     if not built:
-        raise SystemExit("`jobc` is not built: run `cargo build` first")
+        raise SystemExit(f"`{name}` is not built: run `cargo build` first")
     return max(built, key=lambda path: path.stat().st_mtime)
 
 

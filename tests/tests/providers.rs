@@ -205,7 +205,8 @@ fn ask(ask: &Ask) -> String {
         Some(Unit::MiB) => "MiB",
         Some(Unit::Blocks) => "256 MiB",
         Some(Unit::GB) => "GB",
-        Some(Unit::GiB) => "GiB",
+        Some(Unit::GiB | Unit::GiBUnlessSet) => "GiB",
+        Some(Unit::Factor) => "MiB by `memory_factor`",
         Some(Unit::Setting) => "by `memory_unit`",
         None => "",
     };

@@ -29,6 +29,8 @@ pub(crate) enum ImageCommand {
     Ls(LsArgs),
     /// Bring images in from archives and folders: OCI layouts, `docker save`, root file systems
     Import(ImportArgs),
+    /// Write images as one archive, for `jobc image import`, `docker load`, podman and skopeo
+    Save(SaveArgs),
     /// Show all that is known of an image, as JSON
     Inspect(InspectArgs),
     /// Look whether everything in the store is what it should be
@@ -61,6 +63,23 @@ pub(crate) struct ImportArgs {
     /// Print nothing but errors
     #[arg(long, short)]
     pub quiet: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct SaveArgs {
+    /// The file to write, which is replaced as a whole; standard output unless given
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Of an image for several platforms, the one that a Docker is to load that reads one alone; that of this machine unless
+    /// given
+    #[arg(long, value_name = "OS/ARCH[/VARIANT]")]
+    pub platform: Option<String>,
+    /// Print nothing but errors
+    #[arg(long, short)]
+    pub quiet: bool,
+    /// The images, by their names or their digests
+    #[arg(required = true, value_name = "IMAGE")]
+    pub images: Vec<String>,
 }
 
 #[derive(Debug, ClapArgs)]

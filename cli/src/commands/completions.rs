@@ -1,6 +1,5 @@
 //! `jobc completions`: a shell's completion script.
 
-use clap::CommandFactory as _;
 use clap_complete::Shell;
 
 use crate::args::Args;
@@ -8,7 +7,7 @@ use crate::{Outcome, terminal};
 
 pub(crate) fn run(shell: Shell) -> Outcome {
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Args::command(), "jobc", &mut script);
+    clap_complete::generate(shell, &mut Args::whole(), "jobc", &mut script);
     terminal::print(&String::from_utf8_lossy(&script));
     Outcome::Fine
 }

@@ -12,6 +12,7 @@ mod pull;
 #[cfg(feature = "registry")]
 mod push;
 mod rm;
+mod save;
 mod verify;
 
 use std::path::Path;
@@ -22,6 +23,9 @@ use jobc_runtime::image::Store;
 
 use super::jobs::Result;
 use crate::args::image::{ImageArgs, ImageCommand};
+
+/// The exit code of what Ctrl-C ended, as a shell has it.
+const INTERRUPTED: u8 = 130;
 
 /// Carries out a command about images.
 pub(crate) fn run(args: &ImageArgs) -> Result<ExitCode> {
@@ -38,6 +42,7 @@ pub(crate) fn run(args: &ImageArgs) -> Result<ExitCode> {
         ImageCommand::Build(build) => build::run(build, &open()?),
         ImageCommand::Ls(ls) => ls::run(ls, &open()?),
         ImageCommand::Import(import) => import::run(import, &open()?),
+        ImageCommand::Save(save) => save::run(save, &open()?),
         ImageCommand::Inspect(inspect) => inspect::run(inspect, &open()?),
         ImageCommand::Verify(verify) => verify::run(verify, &open()?),
         ImageCommand::Rm(rm) => rm::run(rm, &open()?),

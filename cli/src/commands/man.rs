@@ -1,12 +1,10 @@
 //! `jobc man`: the manual page, in roff.
 
-use clap::CommandFactory as _;
-
 use crate::args::Args;
 use crate::{Outcome, terminal};
 
 pub(crate) fn run(command: Option<&str>) -> Outcome {
-    let mut all = Args::command();
+    let mut all = Args::whole();
     all.build();
     let page = match command {
         None => clap_mangen::Man::new(all),

@@ -16,15 +16,6 @@ use crate::args::run::RunArgs;
 use crate::report::container_error;
 use crate::terminal;
 
-/// The exit code that stands for our own failure, as with other programs that run programs (env(1), timeout(1)).
-pub(crate) const OWN_FAILURE: u8 = 125;
-
-/// Says what is wrong with a command line, or prints the help that it asks for.
-pub(crate) fn misused(error: &clap::Error) -> u8 {
-    let _ = error.print();
-    if error.use_stderr() { OWN_FAILURE } else { 0 }
-}
-
 /// Runs what the arguments name; returns the exit code: of a bundle its program's, of a job how it ended.
 pub(crate) fn run(args: &RunArgs, format: FormatArg) -> u8 {
     let code = What::of(args.what.as_deref()).and_then(|what| match what {

@@ -112,7 +112,7 @@ pub(crate) fn wait(args: &JobsArgs) -> Result<ExitCode> {
 
 /// What `jobc run` exits with for a job that has ended.
 pub(crate) fn exit_code(record: &Record) -> u8 {
-    record.end.as_ref().map_or(super::run::OWN_FAILURE, |end| end.exit_code)
+    record.end.as_ref().map_or(jobc_oci::OWN_FAILURE, |end| end.exit_code)
 }
 
 /// Every job is found before anything is done to one.

@@ -179,6 +179,71 @@ fn another_builder_gets_the_same_file_and_arguments() {
     );
 }
 
+/// Docker before version 23 has BuildKit and does not take it by itself.
+#[test]
+fn an_old_docker_is_told_of_buildkit() {
+    let folder = Folder::new();
+    folder.write("Dockerfile", "FROM scratch\n");
+    let programs = format!("{}:/usr/bin:/bin", folder.path().join("bin"));
+    let check = |version: &str, given: Option<&str>, expected: &str| {
+        let then = format!(
+            "[ \"$1\" = --version ] && echo '{version}' && exit 0\necho \"by $DOCKER_BUILDKIT\"; exit 3"
+        );
+        program(&folder, "docker", &then);
+        let mut command = folder.command(binary());
+        command
+            .args(["image", "build", "--builder", "docker", "."])
+            .env("LOG", "/dev/null")
+            .env("PATH", &programs);
+        command.env("JOBC_IMAGE_ROOT", folder.path().join("store")).env("TMPDIR", folder.path());
+        match given {
+            Some(given) => command.env("DOCKER_BUILDKIT", given),
+            None => command.env_remove("DOCKER_BUILDKIT"),
+        };
+        let run = Run::of(&mut command).exits(1);
+        assert_eq!(run.err.trim_end(), expected, "{version}");
+    };
+    check("Docker version 20.10.24+dfsg1, build 297e128", None, "by 1");
+    check("Docker version 20.10.24+dfsg1, build 297e128", Some("0"), "by 0");
+    check("Docker version 28.2.2, build e6534b4", None, "by");
+    check("podman version 4.3.1", None, "by");
+}
+
+/// An image goes from one store to another in a file, or through a pipe.
+#[test]
+fn an_image_is_saved_and_brought_in_elsewhere() {
+    let folder = Folder::new();
+    folder.write("Dockerfile", "FROM scratch\nCOPY Dockerfile /\n");
+    let built = image(&folder, &["build", "-t", "local/a:1", "."], "/nowhere").exits(0);
+    let archive = folder.path().join("a.tar");
+    let saved = image(&folder, &["save", "local/a:1", "-o", archive.as_str()], "/nowhere").exits(0);
+    assert!(saved.out.starts_with(archive.as_str()), "{}", saved.out);
+    let bytes = std::fs::read(&archive).unwrap();
+    let mut command = folder.command(binary());
+    command
+        .args(["image", "save", "--quiet", "local/a:1"])
+        .env("JOBC_IMAGE_ROOT", folder.path().join("store"));
+    assert!(command.output().unwrap().stdout == bytes, "the same in a pipe");
+    // A device is written to and stays one.
+    image(&folder, &["save", "local/a:1", "-o", "/dev/null"], "/nowhere").exits(0);
+    assert!(!std::fs::metadata("/dev/null").unwrap().is_file());
+    let mut command = folder.command(binary());
+    command.args(["image", "import", archive.as_str()]).env("JOBC_IMAGE_ROOT", folder.path().join("other"));
+    Run::of(&mut command).exits(0);
+    let mut command = folder.command(binary());
+    command.args(["image", "ls", "--format", "json"]).env("JOBC_IMAGE_ROOT", folder.path().join("other"));
+    let listed: serde_json::Value = serde_json::from_str(&Run::of(&mut command).exits(0).out).unwrap();
+    assert_eq!(listed[0]["name"], "docker.io/local/a:1");
+    assert!(built.out.trim_end().ends_with(listed[0]["digest"].as_str().unwrap()), "{}", built.out);
+    // What fails leaves no file.
+    let other = folder.path().join("none/b.tar");
+    let run = image(&folder, &["save", "local/a:1", "-o", other.as_str()], "/nowhere").exits(3);
+    assert!(run.err.contains("cannot write"), "{}", run.err);
+    let run = image(&folder, &["save", "local/b:1", "-o", archive.as_str()], "/nowhere").exits(2);
+    assert!(run.err.contains("there is no image `local/b:1` here"), "{}", run.err);
+    assert!(std::fs::read(&archive).unwrap() == bytes);
+}
+
 /// The log with the name of the file for the image's id left out.
 fn without_folder(log: &str, folder: &Utf8Path) -> String {
     let begin = format!("--iidfile {folder}/jobc-build-");

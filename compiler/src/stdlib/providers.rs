@@ -240,6 +240,12 @@ pub enum Unit {
     GB,
     /// 2^30 bytes.
     GiB,
+    /// What the target's `memory_unit` says; GiB unless it says something.
+    #[serde(rename = "GiB unless set")]
+    GiBUnlessSet,
+    /// As many MiB as the target's `memory_factor` says; one unless it says something.
+    #[serde(rename = "MiB by factor")]
+    Factor,
     /// What the target's `memory_unit` says: no document tells.
     #[serde(rename = "setting")]
     Setting,

@@ -60,15 +60,21 @@ impl Layout {
     ///
     /// No mounted control groups at all are no error: the layout is empty then.
     pub fn detect() -> Result<Self> {
-        let mut layout = Self::parse(
-            &read(Path::new("/proc/self/mountinfo"))?,
-            &read_whole(Path::new("/proc/self/cgroup"))?,
-        );
+        let mut layout = Self::seen(Path::new("/proc/self/cgroup"))?;
         if let Some(unified) = &mut layout.unified {
             let list = read_whole(&unified.mount.join("cgroup.controllers"))?;
             unified.controllers = list.split_whitespace().filter_map(Controller::named).collect();
         }
         Ok(layout)
+    }
+
+    /// Looks which groups another process is in; `own` means that process's. The controllers of the unified tree are left open.
+    pub(super) fn of(pid: u32) -> Result<Self> {
+        Self::seen(&PathBuf::from(format!("/proc/{pid}/cgroup")))
+    }
+
+    fn seen(own: &Path) -> Result<Self> {
+        Ok(Self::parse(&read(Path::new("/proc/self/mountinfo"))?, &read_whole(own)?))
     }
 
     /// The layout that the two files describe, with the controllers of the unified tree left open.
@@ -213,7 +219,10 @@ fn read(path: &Path) -> Result<String> {
     let file = open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).map_err(failed)?;
     let mut bytes = Vec::with_capacity(16 * 1024);
     while rustix::io::read(&file, spare_capacity(&mut bytes)).map_err(failed)? > 0 {
-        bytes.reserve(16 * 1024);
+        // Most machines' mounts fit the first time, and need no more memory to see that nothing follows.
+        if bytes.capacity() - bytes.len() < 4096 {
+            bytes.reserve(16 * 1024);
+        }
     }
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }

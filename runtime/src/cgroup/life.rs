@@ -180,6 +180,22 @@ pub(super) fn id(folder: &Path) -> Option<u64> {
     rustix::fs::stat(folder).ok().map(|status| status.st_ino)
 }
 
+/// The group of the unified tree that a further process enters: `folder`, or the one below it that holds process `first` where
+/// `folder` passes controllers on.
+pub(super) fn holding(folder: &Path, first: u32) -> Result<PathBuf> {
+    let passes_on =
+        fs::read(folder.join("cgroup.subtree_control")).is_ok_and(|list| !list.trim_ascii().is_empty());
+    if !passes_on {
+        return Ok(folder.to_owned());
+    }
+    let unified = Layout::of(first)?.unified;
+    let held = unified.and_then(|unified| Some(unified.mount.join(unified.own?)));
+    held.filter(|held| held.starts_with(folder)).ok_or_else(|| {
+        let message = format!("the control group `{}` passes its controllers on, so it takes no process, and the container's first process is not below it", folder.display());
+        Error::new(Kind::State, message)
+    })
+}
+
 /// Removes the group `jobc/<name>` in every hierarchy where this process could have made one, with those below it, as far as
 /// nobody is in them.
 ///

@@ -45,7 +45,6 @@ const IDMAPPED: &str = "idmapped mounts are not made here";
 const OWN: &str = "bind a folder that already belongs to the ids of the container";
 const NOTIFY: &str = "nobody is told of system calls here";
 const NO_NOTIFY: &str = "remove the listener, and `SCMP_ACT_NOTIFY`";
-const OTHERWISE: &str = "remove it; capabilities, `linux.seccomp` and hidden paths are kept";
 
 /// The table: JSON Pointers with `*` for an array's index or an object's key.
 #[rustfmt::skip]
@@ -88,14 +87,8 @@ pub const PROPERTIES: &[(&str, Support)] = &[
     ("/process/oomScoreAdj", Kept("prepare")),
     ("/process/scheduler", Kept("config::scheduling")),
     ("/process/ioPriority", Kept("config::scheduling")),
-    ("/process/apparmorProfile", Refused(
-        Asked::Process(|process| text(process.apparmor_profile()) && process.apparmor_profile().as_deref() != Some("unconfined")),
-        "profiles of AppArmor are not loaded here", OTHERWISE,
-    )),
-    ("/process/selinuxLabel", Refused(
-        Asked::Process(|process| text(process.selinux_label())),
-        "labels of SELinux are not set here", OTHERWISE,
-    )),
+    ("/process/apparmorProfile", Kept("labels")),
+    ("/process/selinuxLabel", Kept("labels")),
     ("/process/execCPUAffinity", Refused(
         Asked::Process(|process| section(process.exec_cpu_affinity())),
         "processes that are added later get the container's processors", "write `linux.resources.cpu.cpus`",
@@ -130,10 +123,7 @@ pub const PROPERTIES: &[(&str, Support)] = &[
     ("/linux/readonlyPaths", Kept("rootfs")),
     ("/linux/personality", Kept("config::scheduling")),
     ("/linux/timeOffsets", Kept("namespaces")),
-    ("/linux/mountLabel", Refused(
-        Asked::Linux(|linux| text(linux.mount_label())),
-        "labels of SELinux are not set here", OTHERWISE,
-    )),
+    ("/linux/mountLabel", Kept("labels")),
     ("/linux/intelRdt", Refused(
         Asked::Linux(|linux| section(linux.intel_rdt())),
         "classes of cache and memory bandwidth are not set here", "remove `intelRdt`, or set the class on the machine",

@@ -136,9 +136,9 @@ pub(super) fn entrances(cgroup: &mut Cgroup) -> Groups {
     Groups { born_in, joined }
 }
 
-/// The groups that a record names, with the ways in open for a further process.
-pub(crate) fn reopened(saved: &Saved) -> Result<Groups> {
+/// The groups that a record names, with the ways in open for a process beside the container's `first`.
+pub(crate) fn reopened(saved: &Saved, first: u32) -> Result<Groups> {
     let mut cgroup = Cgroup::open(saved.clone());
-    cgroup.open_entrances()?;
+    cgroup.open_entrances(first)?;
     Ok(entrances(&mut cgroup))
 }

@@ -1,93 +1,154 @@
-//! zstd as archives have it: frames one behind the other, some of which are only passed over.
+//! zstd as archives have it (RFC 8878): frames one behind the other, some of which are only passed over.
 
-use std::error::Error;
 use std::io::{self, BufRead, Read};
 
-use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
-use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
+use zstd_safe::{DCtx, DParameter, InBuffer, OutBuffer, get_error_name};
 
-/// Bytes that are decompressed at a time.
-const AT_A_TIME: usize = 1 << 17;
+use super::budget::{Budget, Share};
+
+/// What a frame that has content begins with (RFC 8878, 3.1.1).
+const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+
+/// Bytes that all frames together may look back at, however many are read at a time. 8 MiB a frame are usual; level 22 and
+/// `--long` have 128 MiB.
+pub(super) static WINDOWS: Budget = Budget::new(64 << 20);
+
+/// The largest window that the library is to take, as a power of two. Of a larger one than the budget only so much is used
+/// as the frame has content, and that is counted here: many small archives are made with a large window.
+const LARGEST: u32 = 31;
 
 /// The content of all frames of an input.
-///
-/// A frame's window is at most 100 MiB, ruzstd's own bound: 8 MiB are usual, and those made with `--ultra` may have more.
-pub(super) struct Frames<R> {
+pub(super) struct Frames<'a, R> {
     input: R,
-    decoder: FrameDecoder,
-    /// Whether the decoder is within a frame.
-    open: bool,
+    context: DCtx<'static>,
+    /// For the window of `context`, which keeps it from frame to frame.
+    share: Option<Share<'a>>,
+    budget: &'a Budget,
+    frame: Option<Frame>,
 }
 
-impl<R: BufRead> Frames<R> {
-    pub(super) fn new(input: R) -> Self {
-        Self { input, decoder: FrameDecoder::new(), open: false }
+/// A frame that is being read.
+struct Frame {
+    /// Its header, as far as it had to be read before, and how much of that the library has had.
+    header: Vec<u8>,
+    given: usize,
+    window: u64,
+    /// Bytes of its content so far.
+    content: u64,
+}
+
+impl<'a, R: BufRead> Frames<'a, R> {
+    pub(super) fn new(input: R, budget: &'a Budget) -> Self {
+        Self { input, context: DCtx::create(), share: None, budget, frame: None }
     }
 
     /// Goes on to the next frame, and says whether there is one.
     fn next(&mut self) -> io::Result<bool> {
-        loop {
-            if self.input.fill_buf()?.is_empty() {
-                return Ok(false);
-            }
-            match self.decoder.reset(&mut self.input) {
-                Ok(()) => {
-                    self.open = true;
-                    return Ok(true);
-                }
-                Err(FrameDecoderError::ReadFrameHeaderError(ReadFrameHeaderError::SkipFrame {
-                    length,
-                    ..
-                })) => {
-                    let skipped = io::copy(&mut (&mut self.input).take(length.into()), &mut io::sink())?;
-                    if skipped != u64::from(length) {
-                        return Err(io::ErrorKind::UnexpectedEof.into());
-                    }
-                }
-                Err(error) => return Err(damaged(&error)),
-            }
+        if self.input.fill_buf()?.is_empty() {
+            return Ok(false);
         }
+        let (header, window) = header(&mut self.input).map_err(incomplete)?;
+        if self.share.as_ref().is_none_or(|share| share.bytes() < window.min(self.budget.whole())) {
+            // The memory goes before the share in it, and that before a larger one is waited for.
+            self.context = DCtx::create();
+            self.context.set_parameter(DParameter::WindowLogMax(LARGEST)).map_err(damaged)?;
+            drop(self.share.take());
+            self.share = Some(self.budget.take(window));
+        }
+        self.frame = Some(Frame { header, given: 0, window, content: 0 });
+        Ok(true)
     }
 }
 
-impl<R: BufRead> Read for Frames<R> {
+impl<R: BufRead> Read for Frames<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
-            if !self.open && !self.next()? {
+            if buffer.is_empty() || self.frame.is_none() && !self.next()? {
                 return Ok(0);
             }
-            while self.decoder.can_collect() == 0 && !self.decoder.is_finished() {
-                let enough = BlockDecodingStrategy::UptoBytes(AT_A_TIME);
-                self.decoder.decode_blocks(&mut self.input, enough).map_err(|error| damaged(&error))?;
+            let Some(frame) = &mut self.frame else { continue };
+            let from_header = frame.given < frame.header.len();
+            let there = if from_header { &frame.header[frame.given..] } else { self.input.fill_buf()? };
+            let ended = there.is_empty();
+            let (mut from, mut to) = (InBuffer::around(there), OutBuffer::around(&mut *buffer));
+            let more = self.context.decompress_stream(&mut to, &mut from).map_err(damaged)?;
+            let (used, count) = (from.pos(), to.pos());
+            if from_header {
+                frame.given += used;
+            } else {
+                self.input.consume(used);
             }
-            let count = self.decoder.read(buffer)?;
-            if count > 0 || buffer.is_empty() {
+            frame.content += count as u64;
+            if frame.content > self.budget.whole() && frame.window > self.budget.whole() {
+                return Err(too_far_back(frame.window, self.budget.whole()));
+            }
+            if more == 0 {
+                self.frame = None;
+            } else if ended && count == 0 {
+                return Err(incomplete(io::ErrorKind::UnexpectedEof.into()));
+            }
+            if count > 0 {
                 return Ok(count);
-            }
-            if self.decoder.is_finished() && self.decoder.can_collect() == 0 {
-                let (written, counted) =
-                    (self.decoder.get_checksum_from_data(), self.decoder.get_calculated_checksum());
-                if written.is_some() && written != counted {
-                    return Err(io::Error::new(
-                        io::ErrorKind::InvalidData,
-                        "a zstd frame has a wrong checksum",
-                    ));
-                }
-                self.open = false;
             }
         }
     }
 }
 
-fn damaged(error: &FrameDecoderError) -> io::Error {
-    let mut at: Option<&(dyn Error + 'static)> = Some(error);
-    while let Some(error) = at {
-        if error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::UnexpectedEof)
-        {
-            return io::Error::new(io::ErrorKind::UnexpectedEof, "incomplete zstd frame");
-        }
-        at = error.source();
+/// The beginning of a frame, as far as it tells how far the frame looks back, in bytes (RFC 8878, 3.1.1.1).
+///
+/// Of what is no frame with content it is the first four bytes, and 0.
+fn header(input: &mut impl Read) -> io::Result<(Vec<u8>, u64)> {
+    let mut header = vec![0; 4];
+    input.read_exact(&mut header)?;
+    if header != MAGIC {
+        return Ok((header, 0));
     }
-    // The kind of error that damaged gzip is too.
-    io::Error::new(io::ErrorKind::InvalidInput, format!("corrupt zstd frame: {error}"))
+    let mut more = |count: usize| {
+        let from = header.len();
+        header.resize(from + count, 0);
+        input.read_exact(&mut header[from..]).map(|()| header[from..].to_vec())
+    };
+    let described = more(1)?[0];
+    let in_one_piece = described & 0x20 != 0;
+    let window = if in_one_piece {
+        let dictionary = [0, 1, 2, 4][usize::from(described & 3)];
+        more(dictionary)?;
+        // The window is the content, whose size is written in so many bytes.
+        let written = more(1 << (described >> 6))?;
+        let size = written.iter().rev().fold(0, |size, byte| size << 8 | u64::from(*byte));
+        if written.len() == 2 { size + 256 } else { size }
+    } else {
+        let (exponent, mantissa) = {
+            let byte = more(1)?[0];
+            (byte >> 3, u64::from(byte & 7))
+        };
+        let base = 1u64 << (10 + exponent);
+        base + base / 8 * mantissa
+    };
+    Ok((header, window))
 }
+
+fn too_far_back(window: u64, most: u64) -> io::Error {
+    let words = format!(
+        "it is compressed by zstd with a window of {} MiB, of which {} are used at most; compress it again without `--long` \
+         and `--ultra`",
+        window.div_ceil(1 << 20),
+        most >> 20
+    );
+    io::Error::new(io::ErrorKind::Unsupported, words)
+}
+
+fn incomplete(error: io::Error) -> io::Error {
+    if error.kind() != io::ErrorKind::UnexpectedEof {
+        return error;
+    }
+    io::Error::new(io::ErrorKind::UnexpectedEof, "incomplete zstd frame")
+}
+
+fn damaged(code: usize) -> io::Error {
+    // The kind of error that damaged gzip is too.
+    io::Error::new(io::ErrorKind::InvalidInput, format!("corrupt zstd frame: {}", get_error_name(code)))
+}
+
+#[cfg(test)]
+mod tests;

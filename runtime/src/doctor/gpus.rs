@@ -106,7 +106,13 @@ fn nvidia(machine: &dyn Machine) -> Found {
         };
     };
     let cuda = driver.cuda.as_ref().map(|cuda| format!(", CUDA {cuda}")).unwrap_or_default();
-    let words = format!("{} with driver {}{cuda}", cards_of(&inventory, Vendor::Nvidia), driver.version);
+    let by = inventory.asked_by.as_ref().map(|by| format!(", asked through `{}`", by.display()));
+    let words = format!(
+        "{} with driver {}{cuda}{}",
+        cards_of(&inventory, Vendor::Nvidia),
+        driver.version,
+        by.unwrap_or_default()
+    );
     if let Some(note) = inventory.notes.first() {
         return Found::limited(words).fix(note.clone());
     }

@@ -45,10 +45,12 @@ fn changes_are_made() {
         groups: vec![8, 9],
         capabilities: vec!["sys_admin".to_owned(), "CAP_CHOWN".to_owned()],
         no_new_privileges: true,
+        profile: Some("judged".to_owned()),
+        label: None,
         terminal: true,
     };
-    assert_snapshot!(check(CONTAINER, &changes), @r#"{"terminal":true,"user":{"uid":100,"gid":0,"additionalGids":[8,9]},"args":["sh","-c","id"],"env":["PATH=/bin","EMPTY=","HOME=/home/a=b","NEW="],"cwd":"/tmp","capabilities":{"bounding":["CAP_CHOWN","CAP_SYS_ADMIN"],"effective":["CAP_CHOWN","CAP_SYS_ADMIN"],"inheritable":["CAP_KILL"],"permitted":["CAP_CHOWN","CAP_SYS_ADMIN"]},"noNewPrivileges":true}"#);
-    assert_snapshot!(check(r#"{"ociVersion": "1.0.2"}"#, &changes), @r#"{"terminal":true,"user":{"uid":100,"gid":0,"additionalGids":[8,9]},"args":["sh","-c","id"],"env":["HOME=/home/a=b","NEW="],"cwd":"/tmp","capabilities":{"bounding":["CAP_CHOWN","CAP_SYS_ADMIN"],"effective":["CAP_CHOWN","CAP_SYS_ADMIN"],"permitted":["CAP_CHOWN","CAP_SYS_ADMIN"]},"noNewPrivileges":true}"#);
+    assert_snapshot!(check(CONTAINER, &changes), @r#"{"terminal":true,"user":{"uid":100,"gid":0,"additionalGids":[8,9]},"args":["sh","-c","id"],"env":["PATH=/bin","EMPTY=","HOME=/home/a=b","NEW="],"cwd":"/tmp","capabilities":{"bounding":["CAP_CHOWN","CAP_SYS_ADMIN"],"effective":["CAP_CHOWN","CAP_SYS_ADMIN"],"inheritable":["CAP_KILL"],"permitted":["CAP_CHOWN","CAP_SYS_ADMIN"]},"noNewPrivileges":true,"apparmorProfile":"judged"}"#);
+    assert_snapshot!(check(r#"{"ociVersion": "1.0.2"}"#, &changes), @r#"{"terminal":true,"user":{"uid":100,"gid":0,"additionalGids":[8,9]},"args":["sh","-c","id"],"env":["HOME=/home/a=b","NEW="],"cwd":"/tmp","capabilities":{"bounding":["CAP_CHOWN","CAP_SYS_ADMIN"],"effective":["CAP_CHOWN","CAP_SYS_ADMIN"],"permitted":["CAP_CHOWN","CAP_SYS_ADMIN"]},"noNewPrivileges":true,"apparmorProfile":"judged"}"#);
 }
 
 #[test]
@@ -73,6 +75,6 @@ fn a_process_is_checked_as_that_of_a_configuration() {
         Err(error) => error.to_string(),
     };
     assert_snapshot!(check(json!({"cwd": "/", "user": {}, "args": ["id"]})), @"fine");
-    assert_snapshot!(check(json!({"cwd": "/", "user": {}, "args": ["id"], "selinuxLabel": "x"})), @"`/process/selinuxLabel`: `selinuxLabel` is not supported: labels of SELinux are not set here");
+    assert_snapshot!(check(json!({"cwd": "/", "user": {}, "args": ["id"], "commandLine": "x"})), @"`/process/commandLine`: `commandLine` is not supported: this runtime makes containers of Linux");
     assert_snapshot!(check(json!({"cwd": "work", "user": {}, "args": ["id"]})), @"`/process/cwd`: `work` is not an absolute path");
 }

@@ -6,22 +6,21 @@ use std::path::{Path, PathBuf};
 use jobc_schema::gpu::DriverCapability;
 
 use super::machine::Machine;
+use super::places;
 use DriverCapability::{Compute, Display, Graphics, Utility};
 
-/// A file or folder that is bound into containers, at the same path.
+/// A file or folder that is bound into containers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DriverFile {
     /// Its path, from the driver's root on.
     pub path: PathBuf,
+    /// Where containers have it: at the same path, unless nobody would look for it there.
+    pub place: PathBuf,
     /// What of the driver it serves.
     pub serves: DriverCapability,
     /// Whether it is a daemon's socket, or a folder of such, which programs write to.
     pub is_socket: bool,
 }
-
-/// Folders of programs.
-const PROGRAM_FOLDERS: [&str; 6] =
-    ["/usr/bin", "/usr/sbin", "/bin", "/sbin", "/usr/local/bin", "/run/current-system/sw/bin"];
 
 const PROGRAMS: [(&str, DriverCapability); 8] = [
     ("nvidia-smi", Utility),
@@ -75,16 +74,24 @@ const GLX_MODULES: [&str; 3] = [
 /// Looks for the files of a release, `550.54.15`.
 pub fn of(machine: &Machine, release: &str) -> Vec<DriverFile> {
     let mut found = Vec::new();
-    let mut add = |path: &Path, serves, is_socket| {
-        let there = machine.has(path) && !found.iter().any(|file: &DriverFile| file.path == path);
+    let mut add_at = |path: &Path, place: &Path, serves, is_socket| {
+        let there = machine.has(path) && !found.iter().any(|file: &DriverFile| file.place == place);
         if there {
-            found.push(DriverFile { path: path.to_owned(), serves, is_socket });
+            found.push(DriverFile { path: path.to_owned(), place: place.to_owned(), serves, is_socket });
         }
         there
     };
     for (name, serves) in PROGRAMS {
-        PROGRAM_FOLDERS.iter().any(|folder| add(&Path::new(folder).join(name), serves, false));
+        places::PROGRAMS.map(Path::new).iter().any(|folder| {
+            let usual = if places::is_on_every_path(folder) { folder } else { Path::new("/usr/bin") };
+            add_at(&folder.join(name), &usual.join(name), serves, false)
+        });
     }
+    let mut add = |path: &Path, serves, is_socket| {
+        let mounted = path.strip_prefix("/usr").map(|rest| Path::new(places::MOUNTED).join(rest));
+        add_at(path, path, serves, is_socket)
+            || mounted.is_ok_and(|mounted| add_at(&mounted, path, serves, is_socket))
+    };
     for (path, serves) in SOCKETS {
         add(Path::new(path), serves, true);
     }

@@ -22,7 +22,7 @@ use super::cdi::found::{Described, Found};
 use super::cdi::generate::{self, DriverFiles, Source};
 use super::cdi::{edit, found};
 use super::machine::Machine;
-use super::{DeviceId, Inventory, requires};
+use super::{DeviceId, Inventory, nodes, requires};
 use crate::error::{Error, Kind, Result};
 
 pub use environment::value;
@@ -169,6 +169,10 @@ impl Injector {
         }
         let environment = spec.process().as_ref().and_then(|process| process.env().as_deref());
         requires::check(environment.unwrap_or_default(), &self.inventory, devices)?;
+        if !matches!(wants.injection, Way::None | Way::Hook) {
+            let capabilities = environment::capabilities(wants.capabilities);
+            nodes::complete(&self.machine, &self.inventory, devices, capabilities)?;
+        }
         match wants.injection {
             Way::None => {
                 environment::name_devices(spec, &self.inventory, devices, wants.visible);
@@ -309,6 +313,9 @@ impl Injector {
         let mut edits = source.edits(devices)?;
         extras::add(&mut edits, &self.machine, spec);
         said.extend(edit::apply(&edits, spec)?);
+        if is_nvidia && self.has_driver_in_root(wants) {
+            environment::tell_of(spec, self.files());
+        }
         environment::restore(spec, wants.visible);
         Ok(Injected { way: Way::Generated, said })
     }

@@ -17,6 +17,7 @@ use rustix::fs::{CWD, Mode, OFlags, openat};
 
 use super::ld_cache::{Cache, I386, NATIVE};
 use super::machine::Machine;
+use super::places;
 use crate::root::open_inside;
 use DriverCapability::{Compat32, Compute, Display, Graphics, Ngx, Utility, Video};
 
@@ -49,6 +50,8 @@ pub struct Libraries {
     pub files: Vec<Library>,
     /// The links, by path.
     pub links: Vec<Link>,
+    /// Folders of the main ones that the machine's loader does not search by itself.
+    pub unsearched: Vec<PathBuf>,
 }
 
 /// Libraries by the beginning of their names, up to `.so`.
@@ -103,20 +106,7 @@ const SERVES: &[(&str, DriverCapability)] = &[
 const OWN_VERSIONS: [&str; 4] =
     ["libnvidia-egl-gbm", "libnvidia-egl-wayland", "libnvidia-egl-xcb", "libnvidia-egl-xlib"];
 
-/// Where distributions put them, and what lies below such a folder.
-const FOLDERS: [&str; 11] = [
-    "/usr/lib/x86_64-linux-gnu",
-    "/usr/lib/aarch64-linux-gnu",
-    "/usr/lib64",
-    "/usr/lib/x86_64-linux-gnu/nvidia/current",
-    "/usr/lib/aarch64-linux-gnu/nvidia/current",
-    "/usr/lib64/nvidia",
-    "/run/opengl-driver/lib",
-    "/usr/lib/i386-linux-gnu",
-    "/usr/lib/i386-linux-gnu/nvidia/current",
-    "/usr/lib32",
-    "/usr/lib",
-];
+/// What lies below such a folder.
 const BELOW: [&str; 2] = ["vdpau", "gbm"];
 
 /// Libraries whose folder the loader's cache is asked for.
@@ -143,10 +133,18 @@ impl Libraries {
                 search.folder(path.parent().unwrap_or(Path::new("/")));
             }
         }
-        for folder in FOLDERS {
+        for folder in places::LIBRARIES {
             search.folder(Path::new(folder));
         }
-        search.finish()
+        let searched: BTreeSet<PathBuf> =
+            cache.folders().iter().filter_map(|folder| search.real(folder)).collect();
+        let mut libraries = search.finish();
+        let main = libraries.files.iter().filter(|library| !library.is_32_bit && is_main(&library.path));
+        let folders: BTreeSet<&Path> = main.filter_map(|library| library.path.parent()).collect();
+        let is_searched = |folder: &Path| places::is_of_the_loader(folder) || searched.contains(folder);
+        libraries.unsearched =
+            folders.into_iter().filter(|folder| !is_searched(folder)).map(Path::to_owned).collect();
+        libraries
     }
 
     /// Those that serve one of these capabilities.
@@ -156,6 +154,14 @@ impl Libraries {
     ) -> impl Iterator<Item = (usize, &'a Library)> {
         self.files.iter().enumerate().filter(|(_, library)| serves(library, wanted))
     }
+}
+
+/// Whether a library is one that programs load by its name.
+fn is_main(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let stem =
+        |known: &str| known.split_once(".so").is_some_and(|(stem, _)| name.split(".so").next() == Some(stem));
+    KNOWN.iter().any(|known| stem(known))
 }
 
 fn serves(library: &Library, wanted: &[DriverCapability]) -> bool {
@@ -269,7 +275,7 @@ impl Search<'_> {
         }
         links.sort();
         links.dedup();
-        Libraries { files, links }
+        Libraries { files, links, unsearched: Vec::new() }
     }
 }
 

@@ -4,9 +4,10 @@
 //! root mounted below /run/nvidia/driver. `JOBC_DRIVER_ROOT` names such a root. Where it has the kernel's files too, they
 //! count in place of this machine's: so a made-up tree is a machine with GPUs.
 
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+pub use super::nvml::Asker;
 
 /// The root of the driver's files; `/` unless set.
 pub const ROOT: &str = "JOBC_DRIVER_ROOT";
@@ -17,8 +18,9 @@ pub const NVML: &str = "JOBC_NVML";
 /// How many seconds NVML may take.
 pub const NVML_TIMEOUT: &str = "JOBC_NVML_TIMEOUT";
 
-/// How long NVML may take unless told otherwise: without nvidia-persistenced it wakes every card up, one by one.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long NVML may take unless told otherwise: without nvidia-persistenced it wakes every card up, one by one, which takes
+/// seconds for each.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Where to look for GPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,8 +40,8 @@ pub struct Nvml {
     pub library: Option<PathBuf>,
     /// How long it may take.
     pub patience: Duration,
-    /// A command that asks it, to which the library's file is added; empty: this very process asks.
-    pub asker: Vec<OsString>,
+    /// Who asks it, each where those before it cannot; none: this very process asks.
+    pub askers: Vec<Asker>,
 }
 
 impl Machine {
@@ -52,7 +54,7 @@ impl Machine {
             library: variable(NVML),
             patience: seconds.map_or(PATIENCE, Duration::from_secs),
             // A library of somebody else's that hangs or dies must not take us with it.
-            asker: vec!["/proc/self/exe".into(), super::nvml::COMMAND.into()],
+            askers: super::nvml::askers_here(),
         };
         Self { nvml, ..Self::at(root) }
     }
@@ -61,7 +63,7 @@ impl Machine {
     pub fn at(root: impl Into<PathBuf>) -> Self {
         let root = root.into();
         let kernel = if root.join("proc/devices").exists() { root.clone() } else { "/".into() };
-        Self { root, kernel, nvml: Nvml { library: None, patience: PATIENCE, asker: vec![] } }
+        Self { root, kernel, nvml: Nvml { library: None, patience: PATIENCE, askers: vec![] } }
     }
 
     /// The root of the driver's libraries and programs.
@@ -72,6 +74,11 @@ impl Machine {
     /// Whether the driver's files are this machine's own.
     pub fn is_own(&self) -> bool {
         self.root == Path::new("/")
+    }
+
+    /// Whether /proc, /sys and /dev are this machine's own.
+    pub(crate) fn has_own_kernel(&self) -> bool {
+        self.kernel == Path::new("/")
     }
 
     /// Where a file lies that programs know by this absolute name.

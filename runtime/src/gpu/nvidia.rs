@@ -104,15 +104,23 @@ fn instances(machine: &Machine, minor: u32) -> Option<Mig> {
     (!devices.is_empty()).then_some(Mig { enabled: true, devices })
 }
 
-/// The nodes that open a MIG instance: the GPU instance's, then the compute instance's.
-pub(super) fn caps(machine: &Machine, minor: u32, gi: u32, ci: u32) -> Vec<PathBuf> {
+/// The folder of the nodes that open MIG instances.
+pub(super) const CAPS: &str = "/dev/nvidia-caps";
+
+/// The files that tell the nodes which open a MIG instance: the GPU instance's, then the compute instance's.
+pub(super) fn access(minor: u32, gi: u32, ci: u32) -> [String; 2] {
     let folder = format!("/proc/driver/nvidia/capabilities/gpu{minor}/mig/gi{gi}");
+    [format!("{folder}/access"), format!("{folder}/ci{ci}/access")]
+}
+
+/// The nodes that open a MIG instance, in the order of [`access`].
+pub(super) fn caps(machine: &Machine, minor: u32, gi: u32, ci: u32) -> Vec<PathBuf> {
     let node = |file: String| {
         let text = machine.read(file)?;
         let minor = text.lines().find_map(|line| line.strip_prefix("DeviceFileMinor:"))?.trim();
-        Some(PathBuf::from(format!("/dev/nvidia-caps/nvidia-cap{minor}")))
+        Some(PathBuf::from(format!("{CAPS}/nvidia-cap{minor}")))
     };
-    [format!("{folder}/access"), format!("{folder}/ci{ci}/access")].into_iter().filter_map(node).collect()
+    access(minor, gi, ci).into_iter().filter_map(node).collect()
 }
 
 /// The release in the text of /proc/driver/nvidia/version: `NVRM version: … Kernel Module  550.54.15  …`.

@@ -1,20 +1,22 @@
-//! NVIDIA's own library, asked by a process of its own.
+//! NVIDIA's own library, asked by a process of its own (`jobc_nvml` says why).
 //!
-//! NVML is somebody else's code that talks to a kernel driver: it can take seconds to wake cards up, hang where the driver
-//! does, and crash. So this program starts itself again with the word [`COMMAND`]; that process loads the library, asks and
-//! prints. One that does not answer in time is killed and left behind.
+//! That process is `jobc-nvml` where it was installed with this program, else this program again with the word [`COMMAND`].
+//! One that does not answer in time is killed and left behind.
 
-pub(crate) mod library;
+mod askers;
 mod search;
 mod smi;
 pub(crate) mod watch;
 
 use std::ffi::OsString;
-use std::io::Write as _;
 use std::path::PathBuf;
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 
-use serde::{Deserialize, Serialize};
+use jobc_nvml::{Card, REFUSED, Said};
+use jobc_schema::gpu::Vendor;
+
+pub use askers::Asker;
+pub(super) use askers::here as askers_here;
 
 use super::{Gpu, Inventory, Machine, nvidia, pci};
 use crate::timed;
@@ -22,19 +24,9 @@ use crate::timed;
 /// The word after the program's name that makes it ask NVML; the files to try for the library follow.
 pub const COMMAND: &str = "gpu-nvml";
 
-/// What NVML says.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Said {
-    /// The driver's release.
-    pub(crate) driver: Option<String>,
-    /// The newest CUDA that the driver runs.
-    pub(crate) cuda: Option<String>,
-    /// The cards, without what only files tell: NUMA node, nodes, links.
-    pub(crate) gpus: Vec<Gpu>,
-    /// Of each card the far ends of its NVLinks: places on the PCI bus, nothing for one that is not told.
-    pub(crate) links: Vec<Vec<Option<String>>>,
-    /// What a person should know.
-    pub(crate) notes: Vec<String>,
+/// The process that asks, where it is this program.
+pub fn answer(words: impl IntoIterator<Item = OsString>) -> ExitCode {
+    jobc_nvml::answer(words)
 }
 
 /// Why NVML says nothing.
@@ -46,95 +38,122 @@ pub(super) enum Silence {
     Because(String),
 }
 
-/// Asks NVML; through nvidia-smi where the library cannot be loaded.
-pub(super) fn ask(machine: &Machine) -> Result<Said, Silence> {
-    let files = search::files(machine).ok_or(Silence::NotAsked)?;
-    match ask_library(machine, &files) {
-        // What hangs once would hang again.
-        Err(Silence::Because(why)) if !why.starts_with(NO_ANSWER) => match smi::ask(machine) {
-            Some(mut said) => {
-                said.notes.push(format!("nvidia-smi tells of NVIDIA's cards, and nothing of NVLink: {why}"));
-                Ok(said)
-            }
-            None => Err(Silence::Because(why)),
-        },
-        answer => answer,
-    }
+/// What was said, and the program that asked where it was another than this.
+pub(super) struct Answer {
+    pub(super) said: Said,
+    pub(super) by: Option<PathBuf>,
 }
 
-/// How a silence begins that lasted too long.
-const NO_ANSWER: &str = "no answer";
-
-fn ask_library(machine: &Machine, files: &[PathBuf]) -> Result<Said, Silence> {
-    let Some((program, words)) = machine.nvml.asker.split_first() else {
-        return library::ask(files).map_err(Silence::Because);
+/// Asks NVML; through nvidia-smi where the library cannot be loaded.
+pub(super) fn ask(machine: &Machine) -> Result<Answer, Silence> {
+    let files = search::files(machine).ok_or(Silence::NotAsked)?;
+    if machine.nvml.askers.is_empty() {
+        return by_nobody_else(&files);
+    }
+    let mut first = None;
+    for asker in &machine.nvml.askers {
+        match ask_through(asker, machine, &files) {
+            Ok(said) => {
+                let by = asker.is_other().then(|| asker.program().to_owned());
+                return Ok(Answer { said, by });
+            }
+            // What hangs once would hang again.
+            Err(Unheard::Late(why)) => return Err(Silence::Because(why)),
+            Err(Unheard::Refused(why)) => {
+                first.get_or_insert(why);
+                break;
+            }
+            Err(Unheard::Lost(why)) => _ = first.get_or_insert(why),
+        }
+    }
+    let hint = if machine.nvml.askers.iter().any(Asker::is_other) {
+        ""
+    } else {
+        "; the program `jobc-nvml`, put beside `jobc`, can load libraries that `jobc` cannot"
     };
-    let mut command = Command::new(program);
-    command.args(words).args(files);
+    let why = format!("{}{hint}", first.unwrap_or_default());
+    let (mut said, program) = smi::ask(machine).ok_or_else(|| Silence::Because(why.clone()))?;
+    said.notes.push(format!("nvidia-smi tells of NVIDIA's cards, and nothing of NVLink: {why}"));
+    Ok(Answer { said, by: Some(program) })
+}
+
+fn by_nobody_else(files: &[PathBuf]) -> Result<Answer, Silence> {
+    jobc_nvml::ask(files).map(|said| Answer { said, by: None }).map_err(Silence::Because)
+}
+
+/// Why a process that asks was not heard, in words.
+enum Unheard {
+    /// It did not answer in time.
+    Late(String),
+    /// NVML told it why it says nothing, or could not be loaded.
+    Refused(String),
+    /// It could not be started, or ended without an answer.
+    Lost(String),
+}
+
+fn ask_through(asker: &Asker, machine: &Machine, files: &[PathBuf]) -> Result<Said, Unheard> {
     let patience = machine.nvml.patience;
-    let heard = timed::run(&mut command, patience).map_err(|error| {
-        Silence::Because(match error.kind() {
-            std::io::ErrorKind::TimedOut => format!("{NO_ANSWER} in {} s", patience.as_secs_f32()),
-            _ => error.to_string(),
-        })
+    let heard = timed::run(asker.command().args(files), patience).map_err(|error| match error.kind() {
+        std::io::ErrorKind::TimedOut => Unheard::Late(format!("no answer in {} s", patience.as_secs_f32())),
+        _ => Unheard::Lost(error.to_string()),
     })?;
     // The library may print something of its own before.
     let last = heard.text.lines().last().unwrap_or_default();
-    if heard.status.success() {
-        serde_json::from_str(last)
-            .map_err(|error| Silence::Because(format!("its answer cannot be read: {error}")))
-    } else if heard.status.code().is_some() && !last.is_empty() {
-        Err(Silence::Because(last.to_owned()))
-    } else {
-        Err(Silence::Because(format!("the process that asked it ended with {}", heard.status)))
+    match heard.status.code() {
+        Some(0) => serde_json::from_str(last)
+            .map_err(|error| Unheard::Lost(format!("its answer cannot be read: {error}"))),
+        Some(code) if code == i32::from(REFUSED) => Err(Unheard::Refused(last.to_owned())),
+        Some(_) if !last.is_empty() => Err(Unheard::Lost(last.to_owned())),
+        _ => Err(Unheard::Lost(format!("the process that asked it ended with {}", heard.status))),
     }
 }
 
-/// The process that asks: prints what NVML says in a line, or why it says nothing.
-///
-/// With `--watch` before the files it does so for each byte that it reads, and tells what changes from moment to moment
-/// ([`watch::Moment`]) alone.
-pub fn answer(words: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let mut files: Vec<PathBuf> = words.into_iter().map(PathBuf::from).collect();
-    let watched = files.first().is_some_and(|word| word.as_os_str() == "--watch");
-    if watched {
-        files.remove(0);
-        return watch::answer(&files);
-    }
-    let (text, code) = match library::ask(&files) {
-        Ok(said) => (serde_json::to_string(&said).unwrap_or_default(), ExitCode::SUCCESS),
-        Err(why) => (why, ExitCode::FAILURE),
+/// Takes the place of what the driver's files show, and adds to it what only they do; returns the NVLinks.
+pub(super) fn write(mut said: Said, machine: &Machine, inventory: &mut Inventory) -> NvLinks {
+    let links = NvLinks::new(&said.cards);
+    let cards = std::mem::take(&mut said.cards).into_iter();
+    let gpus = cards.map(|card| {
+        let shown = inventory.gpus.iter().find(|shown| shown.pci.is_some() && shown.pci == card.pci);
+        let minor = card.minor.or(shown.and_then(|shown| shown.minor));
+        gpu(Card { minor, ..card }, machine)
+    });
+    inventory.gpus = gpus.collect();
+    let driver = inventory.driver.get_or_insert_default();
+    driver.version = said.driver.take().unwrap_or(std::mem::take(&mut driver.version));
+    driver.cuda = said.cuda.take();
+    inventory.notes.append(&mut said.notes);
+    links
+}
+
+/// A card with what its files tell.
+fn gpu(card: Card, machine: &Machine) -> Gpu {
+    let Card { index, uuid, name, brand, pci, minor, memory_bytes, memory_used, compute_capability, .. } =
+        card;
+    let place = pci.as_deref().unwrap_or_default();
+    let mut gpu = Gpu {
+        vendor: Vendor::Nvidia,
+        numa_node: pci::numa_node(machine, place),
+        nodes: nvidia::nodes(machine, place, minor),
+        mig: card.mig,
+        processes: card.processes,
+        links: vec![],
+        index,
+        uuid,
+        name,
+        brand,
+        pci,
+        minor,
+        memory_bytes,
+        memory_used,
+        compute_capability,
     };
-    // Who asked may have stopped listening.
-    let _ = writeln!(std::io::stdout(), "{text}");
-    code
-}
-
-impl Said {
-    /// Takes the place of what the driver's files show, and adds to it what only they do; returns the NVLinks.
-    pub(super) fn write_into(mut self, machine: &Machine, inventory: &mut Inventory) -> NvLinks {
-        let links = NvLinks::new(&self.gpus, &self.links);
-        for gpu in &mut self.gpus {
-            let shown = inventory.gpus.iter().find(|shown| shown.pci.is_some() && shown.pci == gpu.pci);
-            let place = gpu.pci.as_deref().unwrap_or_default();
-            gpu.minor = gpu.minor.or(shown.and_then(|shown| shown.minor));
-            gpu.numa_node = pci::numa_node(machine, place);
-            gpu.nodes = nvidia::nodes(machine, place, gpu.minor);
-            for instance in gpu.mig.iter_mut().flat_map(|mig| &mut mig.devices) {
-                let minor = gpu.minor.unwrap_or(gpu.index);
-                instance.caps = nvidia::caps(machine, minor, instance.gi, instance.ci);
-            }
-            for process in &mut gpu.processes {
-                process.name = machine.word(format!("/proc/{}/comm", process.pid));
-            }
-        }
-        let driver = inventory.driver.get_or_insert_default();
-        driver.version = self.driver.take().unwrap_or(std::mem::take(&mut driver.version));
-        driver.cuda = self.cuda.take();
-        inventory.gpus = self.gpus;
-        inventory.notes.append(&mut self.notes);
-        links
+    for instance in gpu.mig.iter_mut().flat_map(|mig| &mut mig.devices) {
+        instance.caps = nvidia::caps(machine, minor.unwrap_or(index), instance.gi, instance.ci);
     }
+    for process in &mut gpu.processes {
+        process.name = machine.word(format!("/proc/{}/comm", process.pid));
+    }
+    gpu
 }
 
 /// The NVLinks between cards.
@@ -145,12 +164,12 @@ pub(super) struct NvLinks {
 }
 
 impl NvLinks {
-    fn new(gpus: &[Gpu], links: &[Vec<Option<String>>]) -> Self {
-        let card = |place: &Option<String>| {
+    fn new(cards: &[Card]) -> Self {
+        let at = |place: &Option<String>| {
             let place = place.as_ref()?;
-            gpus.iter().find(|gpu| gpu.pci.as_ref() == Some(place)).map(|gpu| gpu.index)
+            cards.iter().find(|card| card.pci.as_ref() == Some(place)).map(|card| card.index)
         };
-        let ends = gpus.iter().zip(links).map(|(gpu, ends)| (gpu.index, ends.iter().map(card).collect()));
+        let ends = cards.iter().map(|card| (card.index, card.links.iter().map(at).collect()));
         Self { ends: ends.collect() }
     }
 

@@ -13,7 +13,7 @@ use jobc_schema::plan::SharePlan;
 use jobc_schema::target::GpuShare;
 
 use super::lease::Sharing;
-use super::{Inventory, Machine};
+use super::{Inventory, Machine, places};
 use crate::error::{Error, Kind, Result};
 
 /// The library of HAMi-core, in place of [`HAMI_LIBRARY`].
@@ -50,14 +50,7 @@ pub struct Choice {
 impl Means {
     /// Looks at what there is.
     pub fn of(machine: &Machine, inventory: &Inventory) -> Self {
-        let programs = [
-            "/usr/bin",
-            "/usr/local/bin",
-            "/usr/local/nvidia/bin",
-            "/opt/nvidia/bin",
-            "/run/current-system/sw/bin",
-        ];
-        let programs = programs.map(|folder| machine.path(Path::new(folder).join(MPS_CONTROL)));
+        let programs = places::PROGRAMS.map(|folder| machine.path(Path::new(folder).join(MPS_CONTROL)));
         let named = std::env::var_os(HAMI_VARIABLE).map(PathBuf::from).filter(|path| path.is_absolute());
         let hami = named.unwrap_or_else(|| machine.path(HAMI_LIBRARY));
         let devices = inventory.devices();

@@ -2,6 +2,9 @@
 
 use super::{Driver, Inventory, Machine, Source, amd, intel, nvidia, nvml, pci};
 
+/// The node by which the driver is spoken to.
+const CONTROL: &str = "/dev/nvidiactl";
+
 impl Inventory {
     /// Looks at what the machine has of GPUs now.
     ///
@@ -11,14 +14,20 @@ impl Inventory {
         let shown = nvidia::look(machine);
         let mut inventory = Self { notes: shown.notes, ..Self::default() };
         // Where /proc is covered up, as in some sandboxes, the nodes alone tell of the driver.
-        if shown.release.is_some() || machine.has("/dev/nvidiactl") {
+        let had_nodes = machine.has(CONTROL);
+        if shown.release.is_some() || had_nodes {
             inventory.source = Source::Proc;
             inventory.driver = shown.release.map(|version| Driver { version, cuda: None });
             inventory.gpus = shown.gpus;
             let links = match nvml::ask(machine) {
-                Ok(said) => {
+                Ok(answer) => {
                     inventory.source = Source::Nvml;
-                    said.write_into(machine, &mut inventory)
+                    inventory.asked_by = answer.by;
+                    // Of root, NVML has had the nodes made that were missing.
+                    if !had_nodes && machine.has(CONTROL) {
+                        inventory.notes = nvidia::look(machine).notes;
+                    }
+                    nvml::write(answer.said, machine, &mut inventory)
                 }
                 Err(nvml::Silence::NotAsked) => nvml::NvLinks::default(),
                 Err(nvml::Silence::Because(why)) => {

@@ -41,7 +41,7 @@ pub(crate) fn machine(groups: &[&[u32]]) -> Inventory {
         Gpu { links: others.map(link).collect(), ..card(index) }
     });
     let driver = Driver { version: "550.54.15".to_owned(), cuda: Some("12.4".to_owned()) };
-    Inventory { driver: Some(driver), gpus: gpus.collect(), source: Source::Nvml, notes: vec![] }
+    Inventory { driver: Some(driver), gpus: gpus.collect(), source: Source::Nvml, ..Inventory::default() }
 }
 
 /// Cuts a card up into MIG instances of these profiles.

@@ -70,7 +70,7 @@ impl HookInside {
         let image = match stage {
             // It reports its failures to a descriptor that must be open, and that nobody reads here.
             "startContainer" => {
-                Some(trampoline::build(std::slice::from_ref(&path), None, state_file.as_raw_fd())?)
+                Some(trampoline::build(std::slice::from_ref(&path), None, None, state_file.as_raw_fd())?)
             }
             _ => None,
         };

@@ -24,8 +24,8 @@ pub struct Program {
 
 impl Program {
     /// Finds the file at an absolute path and looks whether it may run: a file that can be executed, of root's or of
-    /// the user's who runs this, and that only its owner can change; a script moreover in folders for which the same
-    /// holds.
+    /// the user's who runs this, and that only its owner can change, or the very program that runs this; a script moreover
+    /// in folders for which the same holds.
     ///
     /// # Errors
     /// [`Kind::Hook`], or [`Kind::Config`] for a relative path, with the place `/path`.
@@ -50,8 +50,10 @@ impl Program {
             return Err(refused("cannot be executed: nobody has the right to".into())
                 .help(format!("say `chmod +x {shown}`")));
         }
-        unchangeable(&stat)
-            .map_err(|why| refused(why).help("a hook has your rights, so nobody else may change it"))?;
+        if !is_this_program(&stat) {
+            unchangeable(&stat)
+                .map_err(|why| refused(why).help("a hook has your rights, so nobody else may change it"))?;
+        }
         let link = format!("/proc/self/fd/{}", file.as_raw_fd());
         let resolved = std::fs::read_link(&link)
             .map_err(|error| refused(format!("cannot be found in /proc: {error}")).help("mount /proc"))?;
@@ -105,6 +107,13 @@ fn unchangeable(stat: &Stat) -> std::result::Result<(), String> {
         0o020 => Err(format!("can be changed by the group {}", stat.st_gid)),
         _ => Err("can be changed by everybody".into()),
     }
+}
+
+/// Whether a file is that of the program that runs this: whoever can change it has its rights already.
+///
+/// `sudo ./jobc run` of somebody's own build has their program for root's hooks of GPUs.
+fn is_this_program(stat: &Stat) -> bool {
+    rustix::fs::stat("/proc/self/exe").is_ok_and(|own| (own.st_dev, own.st_ino) == (stat.st_dev, stat.st_ino))
 }
 
 fn is_ours(stat: &Stat) -> bool {

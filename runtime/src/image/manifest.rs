@@ -59,6 +59,9 @@ pub mod media {
 /// The annotation that holds a name in an image layout (image-spec, annotations.md).
 pub const REF_NAME: &str = "org.opencontainers.image.ref.name";
 
+/// The annotation that containerd, and with it Docker since version 25, has a whole name in.
+pub const CONTAINERD_NAME: &str = "io.containerd.image.name";
+
 /// What stands for a content: its kind, digest and size in bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

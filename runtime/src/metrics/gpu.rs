@@ -7,10 +7,11 @@ use std::collections::BTreeMap;
 use std::io;
 use std::time::{Duration, Instant};
 
+use jobc_nvml::Moment;
 use serde::{Deserialize, Serialize};
 
 use crate::gpu::Machine;
-use crate::gpu::nvml::watch::{Moment, Watch};
+use crate::gpu::nvml::watch::Watch;
 
 /// What a task uses of a GPU.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -87,7 +88,7 @@ impl Gpus {
         }
         self.next = now + EVERY;
         if self.watch.is_none() {
-            self.watch = Watch::start(&self.machine)?;
+            self.watch = Watch::start(&self.machine, self.failures as usize)?;
         }
         if let Some(watch) = &mut self.watch {
             watch.ask()?;
@@ -122,6 +123,7 @@ fn used_by(said: &Moment, processes: &[u32]) -> Vec<GpuUse> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::gpu::machine::Asker;
 
     #[test]
     fn processes_are_matched_to_their_gpus() {
@@ -152,7 +154,7 @@ mod tests {
             std::fs::write(tree.path().join(name), "").unwrap();
         }
         let mut machine = Machine::at(tree.path());
-        machine.nvml.asker = ["/bin/sh", "-c", script].map(Into::into).to_vec();
+        machine.nvml.askers = vec![Asker::new("/bin/sh").word("-c").word(script)];
         let mut gpus = Gpus::find(machine).unwrap();
         for _ in 0..1000 {
             if done(&gpus) {

@@ -24,6 +24,8 @@ pub struct MountCgroups {
     pub links: Vec<(CString, CString)>,
     /// Whether the container may not write to them.
     pub read_only: bool,
+    /// The label of the tmpfs.
+    pub label: Option<CString>,
 }
 
 impl MountCgroups {
@@ -34,6 +36,9 @@ impl MountCgroups {
         let attributes = plain | if self.read_only { u64::from(MOUNT_ATTR_RDONLY) } else { 0 };
         let fs = kernel.fsopen(c"tmpfs")?;
         kernel.fsconfig(fs, c"mode", Some(c"0755"))?;
+        if let Some(label) = &self.label {
+            kernel.fsconfig(fs, c"context", Some(label))?;
+        }
         let folder = kernel.fsmount(fs, plain)?;
         kernel.close(fs);
         let target = self.place.make(child, Last::Folder)?;

@@ -30,6 +30,8 @@ pub struct Child<'a, K> {
     pub null: Option<Fd>,
     /// The working directory, where it is a folder that a step went to.
     here: Option<Fd>,
+    /// Whether the working directory is the container's root, which was entered and not left since.
+    pub at_root: bool,
     /// Whether open_tree_attr(2) is not to be had here, as was seen once.
     pub two_calls: bool,
     /// Whether the process is in a user namespace of its own, where it cannot make device nodes.
@@ -50,6 +52,7 @@ impl<'a, K: Kernel> Child<'a, K> {
             empty_folder: None,
             null: None,
             here: None,
+            at_root: false,
             two_calls: false,
             in_user_namespace,
             report,
@@ -92,6 +95,7 @@ impl<'a, K: Kernel> Child<'a, K> {
     /// Makes a folder the working directory; no step relies on the one it has, and the last one chooses the program's.
     pub fn go_to(&mut self, folder: Fd) -> Result<(), Errno> {
         if self.here != Some(folder) {
+            self.at_root = false;
             self.kernel.fchdir(folder)?;
             self.here = Some(folder);
         }

@@ -63,6 +63,9 @@ impl Operation {
                     if candidates.len() > 1 { name.rsplit('/').next().unwrap_or_default() } else { &name };
                 Failure::Exec(errno).error(name)
             }
+            (Self::OpenAttributes(_), Errno::NOENT | Errno::NODEV) => {
+                error.help("it needs a procfs at /proc")
+            }
             (Self::LoadFilter(_), Errno::ACCESS) => {
                 error.help("set `noNewPrivileges`, or give CAP_SYS_ADMIN")
             }
@@ -89,7 +92,9 @@ impl fmt::Display for Operation {
                 write!(f, "set the clocks to {}", text(offsets).trim().replace('\n', ", "))
             }
             Self::NewSession => f.write_str("begin a session"),
-            Self::NewKeyring => f.write_str("begin a session keyring"),
+            Self::NewKeyring(None) => f.write_str("begin a session keyring"),
+            Self::NewKeyring(Some(label)) => write!(f, "begin a session keyring labelled `{}`", text(label)),
+            Self::OpenAttributes(attributes) => write!(f, "{attributes}"),
             Self::SetHostName(name) => write!(f, "set the host name to `{}`", text(name)),
             Self::SetDomainName(name) => write!(f, "set the domain name to `{}`", text(name)),
             Self::LoopbackUp => f.write_str("bring the interface `lo` up"),

@@ -19,6 +19,7 @@ use crate::config::sysctl::{self, Parameter};
 use crate::container::Options;
 use crate::devices::{self, Node};
 use crate::error::{Error, Kind, Result};
+use crate::labels::{self, Field, Label};
 use crate::mounts::{Mount, Source};
 use crate::namespaces::Namespace;
 use crate::operation::Operation;
@@ -34,23 +35,30 @@ pub(super) fn list(
     options: &mut Options,
     groups: Option<&ControlGroups<'_>>,
     identity: &Identity,
+    label: Option<&Label>,
 ) -> Result<()> {
     let spec = &bundle.config.spec;
     let linux = spec.linux().as_ref();
+    let mount_label = labels::of_mounts(linux, Field::is_kept_here)?;
     let root_propagation =
         linux.and_then(|linux| linux.rootfs_propagation().as_deref()).and_then(Propagation::of);
     let machine = propagation(spec, root_propagation);
     steps.always(Operation::SetPropagation(machine));
     root::list(steps, root, identity.in_user_namespace)?;
 
-    let mounts = mounts(steps, bundle, groups, identity, machine != u64::from(MS_PRIVATE))?;
+    let mut mounts = mounts(steps, bundle, groups, identity, machine != u64::from(MS_PRIVATE))?;
+    for (_, operation) in &mut mounts {
+        set_label(operation, mount_label.as_ref());
+    }
     let brought =
         mounts.iter().find(|(_, operation)| place_of(operation).is_some_and(|place| place == c"dev"));
     let machine_dev = brought.is_some_and(|(_, operation)| {
         matches!(operation, Operation::Mount(Mount { source: Source::Bind { .. }, .. }))
     });
     if brought.is_none() {
-        steps.always(Operation::Mount(fresh_dev()?));
+        let mut dev = Operation::Mount(fresh_dev()?);
+        set_label(&mut dev, mount_label.as_ref());
+        steps.always(dev);
     }
     for (index, operation) in mounts {
         steps.at(format!("/mounts/{index}"), operation);
@@ -78,6 +86,11 @@ pub(super) fn list(
     }
     if let Some(change) = root_propagation {
         steps.at("/linux/rootfsPropagation", Operation::SetRootPropagation(change.flag.into()));
+    }
+    if let Some(label) = label {
+        // By the machine's /proc, as long as it is there.
+        let (place, attributes) = label.attributes();
+        steps.at(place, Operation::OpenAttributes(attributes));
     }
     steps.always(Operation::PivotRoot);
     Ok(())
@@ -152,6 +165,17 @@ fn mounts(
         ));
     }
     Ok(list)
+}
+
+/// Gives a new file system the container's label.
+fn set_label(operation: &mut Operation, label: Option<&CString>) {
+    match operation {
+        Operation::Mount(Mount { source: Source::New { kind, parameters, .. }, .. }) => {
+            labels::add(label, kind, parameters);
+        }
+        Operation::MountCgroups(groups) => groups.label = label.cloned(),
+        _ => {}
+    }
 }
 
 /// The first of several errors: all of them were told when the bundle was checked.

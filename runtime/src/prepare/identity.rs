@@ -10,6 +10,7 @@ use super::{Steps, c_string};
 use crate::container::Options;
 use crate::error::{Error, Kind, Result};
 use crate::id_map::IdMaps;
+use crate::labels;
 use crate::machine::Machine;
 use crate::namespaces::{IdMapFiles, Join, Namespace};
 use crate::operation::Operation;
@@ -119,7 +120,10 @@ pub(super) fn list(steps: &mut Steps, spec: &Spec, options: &Options, machine: &
     }
     steps.always(Operation::NewSession);
     if !options.keep_keyring {
-        steps.always(Operation::NewKeyring);
+        match labels::of_keyring(spec.process().as_ref())? {
+            None => steps.always(Operation::NewKeyring(None)),
+            label => steps.at("/process/selinuxLabel", Operation::NewKeyring(label)),
+        }
     }
     if let Some(name) = spec.hostname().as_ref().filter(|name| !name.is_empty()) {
         steps.at("/hostname", Operation::SetHostName(c_string(name.as_str(), "/hostname")?));

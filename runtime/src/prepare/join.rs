@@ -14,6 +14,7 @@ use super::{Prepared, Steps, program, rights};
 use crate::container::Options;
 use crate::error::{Error, Kind, Result};
 use crate::id_map::IdMaps;
+use crate::labels::{Field, Label};
 use crate::machine::Machine;
 use crate::namespaces::{Join, Namespace};
 use crate::operation::Operation;
@@ -34,6 +35,7 @@ pub fn prepare_further(
     options: &mut Options,
     machine: &Machine,
 ) -> Result<Prepared> {
+    let label = Label::of(process, Field::is_kept_here)?;
     let mut steps = Steps::default();
     steps.always(Operation::EndWithParent(true));
     steps.always(Operation::SetUmask(0));
@@ -65,11 +67,21 @@ pub fn prepare_further(
     if !options.without_cgroup {
         steps.at("/linux/cgroupsPath", Operation::JoinCgroups(Vec::new()));
     }
+    // By the machine's /proc; who becomes root of a user namespace has only rights over the container's.
+    let (place, attributes) = label.as_ref().map(Label::attributes).unzip();
+    let attributes = place.zip(attributes);
+    let (outside, within) = if maps.is_none() { (attributes, None) } else { (None, attributes) };
+    if let Some((place, attributes)) = outside {
+        steps.at(place, Operation::OpenAttributes(attributes));
+    }
     let (before, inside): (Vec<Join>, Vec<Join>) = joins
         .into_iter()
         .partition(|join| matches!(join.kind, Namespace::User | Namespace::Pid | Namespace::Time));
     for join in inside {
         steps.at("/linux/namespaces", Operation::Join(join));
+    }
+    if let Some((place, attributes)) = within {
+        steps.at(place, Operation::OpenAttributes(attributes));
     }
     steps.always(Operation::NewSession);
     if let Some(streams) = &options.streams {
@@ -94,6 +106,7 @@ pub fn prepare_further(
     let program = program::of(
         process,
         filter,
+        label,
         &[PathBuf::from(format!("/proc/{pid}/root"))],
         std::mem::take(&mut options.secret_environment),
     )?;

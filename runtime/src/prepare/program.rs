@@ -7,6 +7,7 @@ use oci_spec::runtime::Process;
 
 use super::{Program, c_string};
 use crate::error::{Error, Kind, Result};
+use crate::labels::Label;
 use crate::seccomp::Program as Filter;
 use crate::secrets::Variables;
 use crate::user;
@@ -18,6 +19,7 @@ const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 pub(super) fn of(
     process: &Process,
     filter: Option<Filter>,
+    label: Option<Label>,
     root: &[PathBuf],
     secret_environment: Variables,
 ) -> Result<Program> {
@@ -46,6 +48,7 @@ pub(super) fn of(
         environment,
         secret_environment,
         filter,
+        label,
     })
 }
 

@@ -19,6 +19,7 @@ fn check(joined_before: Vec<Join>, descriptors: Vec<OwnedFd>) -> String {
             image: File::open("/dev/null").unwrap().into(),
             failure: None,
             failure_writer: None,
+            attributes: None,
             arguments: CList::new(vec![c"/not/there".to_owned()]),
             environment: CList::new(Vec::new()),
         },

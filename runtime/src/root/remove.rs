@@ -146,6 +146,7 @@ fn remove_as_container(folder: &Path) -> Result<Exit> {
             environment: vec![owned(c"PATH=/usr/bin:/bin")],
             secret_environment: crate::secrets::Variables::default(),
             filter: None,
+            label: None,
         },
         descriptors: Vec::new(),
         report: None,

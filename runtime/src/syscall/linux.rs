@@ -381,6 +381,10 @@ impl Kernel for Linux {
         rustix::fs::fchown(lend(fd), Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)))
     }
 
+    fn replace(&self, fd: Fd, to: Fd) -> Result<(), Errno> {
+        call(general::__NR_dup3, [of_fd(fd), of_fd(to), general::O_CLOEXEC as usize, 0, 0, 0]).map(drop)
+    }
+
     fn dup_to(&self, fd: Fd, to: Fd) -> Result<(), Errno> {
         if fd == to {
             return Ok(());

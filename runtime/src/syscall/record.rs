@@ -218,6 +218,7 @@ impl Kernel for Record {
         fn window_size(terminal: Fd, rows: u16, columns: u16) -> () { () }
         fn controlling_terminal(terminal: Fd) -> () { () }
         fn fchown(fd: Fd, uid: u32, gid: u32) -> () { () }
+        fn replace(fd: Fd, to: Fd) -> () { () }
         fn dup_to(fd: Fd, to: Fd) -> () { () }
         fn send_descriptor(socket: Fd, bytes: &[u8], fd: Fd) -> () { () }
         fn close_range(first: Fd, last: Fd) -> () { () }

@@ -52,11 +52,10 @@ pub(crate) fn send(pidfd: BorrowedFd<'_>, number: i32) -> Result<(), Errno> {
     unsafe { syscall(general::__NR_pidfd_send_signal, [fd, number, 0, 0, 0, 0]) }.map(drop)
 }
 
-/// Whether this process ignores a signal, as one started by nohup(1) does.
-pub(crate) fn is_ignored(number: i32) -> bool {
-    let mut action = [0_usize; 4];
-    let arguments = [number.unsigned_abs() as usize, 0, &raw mut action as usize, SET, 0, 0];
-    // SAFETY: nothing is set; the kernel writes its sigaction, four words on x86_64 and fewer on aarch64.
-    let asked = unsafe { syscall(general::__NR_rt_sigaction, arguments) };
-    asked.is_ok() && action[0] == IGNORED
+/// Ignores SIGPIPE: who writes to a reader that went away gets an error, as in every program of the standard library's.
+pub(crate) fn ignore_broken_pipes() -> Result<(), Errno> {
+    let action = [IGNORED, 0, 0, 0];
+    let arguments = [general::SIGPIPE as usize, &raw const action as usize, 0, SET, 0, 0];
+    // SAFETY: a sigaction of the kernel's, which is at most four words long and holds no pointer but the handler's.
+    unsafe { syscall(general::__NR_rt_sigaction, arguments) }.map(drop)
 }

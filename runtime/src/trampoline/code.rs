@@ -5,16 +5,18 @@
 //!
 //! 1. Make `report` close-on-exec, and look whether it is. If not, it was closed by an earlier round: say so and exit
 //!    with 126. A filter loaded in that round cannot feign the answer, which is no error number.
-//! 2. `seccomp(SECCOMP_SET_MODE_FILTER, flags, program)` where there is a program.
-//! 3. `execve` of each candidate, with execvp(3)'s rule for going on.
-//! 4. Report, and exit. Where even `exit_group` is filtered away, a trap ends the process.
+//! 2. Where there is a label, open the attribute's file, write the label to it, and close the folder it was found in.
+//! 3. `seccomp(SECCOMP_SET_MODE_FILTER, flags, program)` where there is a program.
+//! 4. `execve` of each candidate, with execvp(3)'s rule for going on.
+//! 5. Report, and exit. Where even `exit_group` is filtered away, a trap ends the process.
 #![allow(unsafe_code, reason = "assembly is, and so are the symbols that bound it")]
 
 use core::arch::global_asm;
 
 use linux_raw_sys::errno::{EACCES, ENOENT, ENOTDIR};
 use linux_raw_sys::general::{
-    __NR_execve, __NR_exit_group, __NR_fcntl, __NR_seccomp, __NR_write, F_GETFD, F_SETFD, FD_CLOEXEC,
+    __NR_close, __NR_execve, __NR_exit_group, __NR_fcntl, __NR_openat, __NR_seccomp, __NR_write, F_GETFD,
+    F_SETFD, FD_CLOEXEC, O_CLOEXEC, O_WRONLY,
 };
 use linux_raw_sys::ptrace::SECCOMP_SET_MODE_FILTER;
 
@@ -46,7 +48,26 @@ jobc_trampoline_start:
     syscall
     cmp     rax, {cloexec}
     jne     80f
-    mov     rdx, [r12 + {program}]
+    mov     rsi, [r12 + {attribute}]
+    test    rsi, rsi
+    jz      10f
+    mov     eax, {openat}
+    mov     edi, [r12 + {attributes}]
+    mov     edx, {to_write}
+    syscall
+    test    rax, rax
+    js      65f
+    mov     edi, eax
+    mov     eax, {write}
+    mov     rsi, [r12 + {label}]
+    mov     rdx, [r12 + {length}]
+    syscall
+    test    rax, rax
+    js      65f
+    mov     eax, {close}
+    mov     edi, [r12 + {attributes}]
+    syscall
+10: mov     rdx, [r12 + {program}]
     test    rdx, rdx
     jz      20f
     mov     eax, {seccomp}
@@ -89,6 +110,11 @@ jobc_trampoline_start:
     mov     ebp, eax
     or      ebp, {filter}
     mov     ebx, 125
+    jmp     70f
+65: neg     eax
+    mov     ebp, eax
+    or      ebp, {labelled}
+    mov     ebx, 125
 70: push    rbp
     mov     eax, {write}
     mov     edi, [r12 + {report}]
@@ -124,9 +150,17 @@ jobc_trampoline_end:
     noent = const ENOENT,
     notdir = const ENOTDIR,
     acces = const EACCES,
+    openat = const __NR_openat,
+    close = const __NR_close,
+    to_write = const O_WRONLY | O_CLOEXEC,
     filter = const Failure::FILTER,
+    labelled = const Failure::LABEL,
     size = const Failure::SIZE,
     report = const core::mem::offset_of!(Header, report),
+    attribute = const core::mem::offset_of!(Header, attribute),
+    attributes = const core::mem::offset_of!(Header, attributes),
+    label = const core::mem::offset_of!(Header, label),
+    length = const core::mem::offset_of!(Header, length),
     flags = const core::mem::offset_of!(Header, flags),
     program = const core::mem::offset_of!(Header, program),
     candidates = const core::mem::offset_of!(Header, candidates),
@@ -158,7 +192,23 @@ jobc_trampoline_start:
     svc     #0
     cmp     x0, #{cloexec}
     b.ne    80f
-    ldr     x2, [x19, #{program}]
+    ldr     x1, [x19, #{attribute}]
+    cbz     x1, 10f
+    mov     x8, #{openat}
+    ldr     w0, [x19, #{attributes}]
+    mov     w2, #{closed_on_exec}
+    orr     w2, w2, #{write_only}
+    svc     #0
+    tbnz    x0, #63, 65f
+    mov     x8, #{write}
+    ldr     x1, [x19, #{label}]
+    ldr     x2, [x19, #{length}]
+    svc     #0
+    tbnz    x0, #63, 65f
+    mov     x8, #{close}
+    ldr     w0, [x19, #{attributes}]
+    svc     #0
+10: ldr     x2, [x19, #{program}]
     cbz     x2, 20f
     mov     x8, #{seccomp}
     mov     x0, #{set_filter}
@@ -197,6 +247,10 @@ jobc_trampoline_start:
 60: neg     w0, w0
     orr     w23, w0, #{filter}
     mov     w24, #125
+    b       70f
+65: neg     w0, w0
+    orr     w23, w0, #{labelled}
+    mov     w24, #125
 70: sub     sp, sp, #16
     str     w23, [sp]
     mov     x8, #{write}
@@ -233,9 +287,18 @@ jobc_trampoline_end:
     noent = const ENOENT,
     notdir = const ENOTDIR,
     acces = const EACCES,
+    openat = const __NR_openat,
+    close = const __NR_close,
+    closed_on_exec = const O_CLOEXEC,
+    write_only = const O_WRONLY,
     filter = const Failure::FILTER,
+    labelled = const Failure::LABEL,
     size = const Failure::SIZE,
     report = const core::mem::offset_of!(Header, report),
+    attribute = const core::mem::offset_of!(Header, attribute),
+    attributes = const core::mem::offset_of!(Header, attributes),
+    label = const core::mem::offset_of!(Header, label),
+    length = const core::mem::offset_of!(Header, length),
     flags = const core::mem::offset_of!(Header, flags),
     program = const core::mem::offset_of!(Header, program),
     candidates = const core::mem::offset_of!(Header, candidates),

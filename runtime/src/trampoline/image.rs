@@ -8,6 +8,7 @@ use std::os::fd::RawFd;
 
 use linux_raw_sys::ptrace::sock_filter;
 
+use super::Label;
 use crate::seccomp::Program;
 
 /// Where the image begins in memory: above what `vm.mmap_min_addr` reserves, where linkers put such programs.
@@ -40,21 +41,39 @@ pub(super) struct Header {
     pub(super) program: u64,
     /// An array of addresses of path names, ended by 0.
     pub(super) candidates: u64,
+    /// The address of the name of the attribute's file, or 0 where there is no label.
+    pub(super) attribute: u64,
+    /// The address of what is written to it.
+    pub(super) label: u64,
+    /// How many bytes that has.
+    pub(super) length: u64,
     /// Flags of seccomp(2).
     pub(super) flags: u32,
     /// The descriptor a failure is written to.
     pub(super) report: u32,
+    /// The descriptor of the folder that the attribute's file is in.
+    pub(super) attributes: u32,
+    /// To a multiple of 8 bytes.
+    pub(super) padding: u32,
 }
 
 /// The image's bytes.
-pub(super) fn of(code: &[u8], candidates: &[CString], filter: Option<&Program>, report: RawFd) -> Vec<u8> {
+pub(super) fn of(
+    code: &[u8],
+    candidates: &[CString],
+    filter: Option<&Program>,
+    label: Option<Label<'_>>,
+    report: RawFd,
+) -> Vec<u8> {
     let header = ENTRY + code.len();
     let table = header + size_of::<Header>();
     let program = table + 8 * (candidates.len() + 1);
     let instructions = program + if filter.is_some() { 16 } else { 0 };
     let count = filter.map_or(0, |filter| filter.instructions.len());
     let strings = instructions + count * size_of::<sock_filter>();
-    let size = strings + candidates.iter().map(|path| path.as_bytes_with_nul().len()).sum::<usize>();
+    let attribute = strings + candidates.iter().map(|path| path.as_bytes_with_nul().len()).sum::<usize>();
+    let written = attribute + label.map_or(0, |label| label.file.count_bytes() + 1);
+    let size = written + label.map_or(0, |label| label.text.len());
 
     let mut image = Vec::with_capacity(size);
     elf_header(&mut image);
@@ -65,8 +84,13 @@ pub(super) fn of(code: &[u8], candidates: &[CString], filter: Option<&Program>, 
 
     put(&mut image, if filter.is_some() { address(program) } else { 0 });
     put(&mut image, address(table));
+    put(&mut image, label.map_or(0, |_| address(attribute)));
+    put(&mut image, address(written));
+    put(&mut image, label.map_or(0, |label| label.text.len() as u64));
     image.extend(filter.map_or(0, |filter| filter.flags).to_ne_bytes());
     image.extend(report.to_ne_bytes());
+    image.extend(label.map_or(-1, |label| label.attributes).to_ne_bytes());
+    image.extend([0; 4]);
 
     let mut string = strings;
     for path in candidates {
@@ -86,6 +110,10 @@ pub(super) fn of(code: &[u8], candidates: &[CString], filter: Option<&Program>, 
     }
     for path in candidates {
         image.extend(path.as_bytes_with_nul());
+    }
+    if let Some(label) = label {
+        image.extend(label.file.to_bytes_with_nul());
+        image.extend(label.text);
     }
     debug_assert_eq!(image.len(), size);
     image

@@ -37,6 +37,7 @@ struct Case<'a> {
     arguments: &'a [&'a str],
     environment: &'a [&'a str],
     filter: Option<Program>,
+    label: Option<Label<'a>>,
     /// Leave out no-new-privileges and be nobody, so that the kernel refuses the filter.
     powerless: bool,
 }
@@ -52,8 +53,8 @@ fn pointers(of: &[CString]) -> Vec<usize> {
 /// Executes a trampoline as a child of this test and waits for its end.
 fn run(case: &Case<'_>) -> Outcome {
     let (mut reader, report) = pipe();
-    let trampoline =
-        build(&strings(case.candidates), case.filter.as_ref(), report.as_raw_fd()).expect("built");
+    let trampoline = build(&strings(case.candidates), case.filter.as_ref(), case.label, report.as_raw_fd())
+        .expect("built");
     let mut outcome = spawn(case, &trampoline, &report);
     outcome.pipe = rustix::fs::fstat(&report).expect("open").st_ino;
     drop(report);
@@ -75,6 +76,7 @@ fn spawn(case: &Case<'_>, trampoline: &OwnedFd, report: &OwnedFd) -> Outcome {
     let (arguments, environment) = (strings(case.arguments), strings(case.environment));
     let (argv, envp) = (pointers(&arguments), pointers(&environment));
     let (fd, powerless) = (trampoline.as_raw_fd(), case.powerless);
+    let attributes = case.label.map(|label| label.attributes);
     let report = report.as_raw_fd();
     let mut command = Command::new("/nowhere");
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -88,6 +90,9 @@ fn spawn(case: &Case<'_>, trampoline: &OwnedFd, report: &OwnedFd) -> Outcome {
                 rustix::thread::set_no_new_privs(true)?;
             }
             rustix::io::fcntl_setfd(BorrowedFd::borrow_raw(report), rustix::io::FdFlags::empty())?;
+            if let Some(attributes) = attributes {
+                rustix::io::fcntl_setfd(BorrowedFd::borrow_raw(attributes), rustix::io::FdFlags::empty())?;
+            }
             alarm(20); // ends an endless round of execve, which nothing else would
             let (execveat, empty_path) = (c_long::from(__NR_execveat), AT_EMPTY_PATH);
             syscall(execveat, fd, c"".as_ptr(), argv.as_ptr(), envp.as_ptr(), empty_path);
@@ -225,6 +230,53 @@ fn a_refused_filter_is_reported_and_the_program_is_not_run() {
     }
 }
 
+/// A plain folder stands for that of the attributes.
+#[test]
+fn a_label_is_written_before_the_filter_and_its_folder_is_closed() {
+    use linux_raw_sys::general::{__NR_openat, __NR_write};
+    let folder = tempfile::tempdir().expect("a folder");
+    let attributes = std::fs::File::open(folder.path()).expect("opened");
+    let label = Label { attributes: attributes.as_raw_fd(), file: c"module/exec", text: b"exec a profile" };
+    let case = |candidates: &'static [&str], filter: Option<Program>| Case {
+        candidates,
+        arguments: &["ls", "-l", "/proc/self/fd"],
+        filter,
+        label: Some(label),
+        ..Case::default()
+    };
+    let outcome = run(&case(&["/bin/ls"], None));
+    assert_eq!((outcome.status.code(), outcome.report), (Some(125), Some(Failure::Label(Errno::NOENT))));
+    assert_eq!(outcome.out, "", "the program does not run without its label");
+    let path = folder.path().join("module/exec");
+    std::fs::create_dir(folder.path().join("module")).expect("made");
+    std::fs::write(&path, "").expect("made");
+    let outcome = run(&case(&["/none", "/bin/ls"], None));
+    assert_eq!((outcome.status.code(), outcome.report), (Some(0), None), "{}", outcome.err);
+    assert_eq!(std::fs::read_to_string(&path).expect("there"), "exec a profile");
+    assert!(!outcome.out.contains(&folder.path().display().to_string()), "{}", outcome.out);
+    // What the filter refuses the program, the label's writing has had before.
+    std::fs::write(&path, "").expect("made");
+    let mut filter = all_but(SECCOMP_RET_ALLOW, &[]);
+    for call in [__NR_openat, __NR_write] {
+        let refuse = sock_filter { code: RET, jt: 0, jf: 0, k: SECCOMP_RET_KILL_PROCESS };
+        filter.instructions.splice(1..1, [sock_filter { code: IF_EQUAL, jt: 0, jf: 1, k: call }, refuse]);
+    }
+    run(&case(&["/bin/ls"], Some(filter)));
+    assert_eq!(std::fs::read_to_string(&path).expect("there"), "exec a profile");
+}
+
+/// Without a security module the kernel takes no such text; with one it knows none of that name.
+#[test]
+fn a_label_that_the_kernel_refuses_is_reported() {
+    let attributes = std::fs::File::open("/proc/self/attr").expect("opened");
+    let label = Label { attributes: attributes.as_raw_fd(), file: c"exec", text: b"no_such:label" };
+    let outcome = run(&Case { candidates: &["/bin/true"], label: Some(label), ..Case::default() });
+    assert_eq!(outcome.status.code(), Some(125));
+    assert!(matches!(outcome.report, Some(Failure::Label(_))), "{:?}", outcome.report);
+    let said = outcome.report.expect("reported").error("true").to_string();
+    assert!(said.contains("cannot set what"), "{said}");
+}
+
 #[test]
 fn the_program_itself_as_its_own_program_ends_with_a_message() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -255,7 +307,7 @@ fn the_program_itself_as_its_own_program_ends_with_a_message() {
 #[test]
 fn nobody_can_write_to_it() {
     let (_reader, report) = pipe();
-    let trampoline = build(&strings(&["/bin/true"]), None, report.as_raw_fd()).expect("built");
+    let trampoline = build(&strings(&["/bin/true"]), None, None, report.as_raw_fd()).expect("built");
     let own = format!("/proc/self/fd/{}", trampoline.as_raw_fd());
     let mut file = std::fs::OpenOptions::new().write(true).open(&own).expect("root may open it");
     assert_eq!(file.write(b"x").expect_err("sealed").raw_os_error(), Some(1), "EPERM");
@@ -303,14 +355,14 @@ fn is_built() {
 #[test]
 #[ignore = "run by another, where vm.memfd_noexec is 2"]
 fn is_refused_with_advice() {
-    let error = build(&[], None, 3).expect_err("refused");
+    let error = build(&[], None, None, 3).expect_err("refused");
     assert!(error.help.expect("advice").contains("vm.memfd_noexec"));
 }
 
 #[test]
 fn the_image_is_an_elf_file_as_others_read_it() {
     let filter = all_but(SECCOMP_RET_ALLOW, &[1, 2, 3]);
-    let image = image::of(code::bytes(), &strings(&["/bin/true", "/x"]), Some(&filter), 5);
+    let image = image::of(code::bytes(), &strings(&["/bin/true", "/x"]), Some(&filter), None, 5);
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("image");
     std::fs::write(&path, &image).expect("written");
@@ -338,6 +390,7 @@ fn a_failure_speaks_of_the_program() {
         (2, "config.json: /process/args/0: cannot execute `train`: no such file or directory", 127),
         (13, "config.json: /process/args/0: cannot execute `train`: permission denied", 126),
         (0x1_0016, "config.json: /linux/seccomp: cannot load the system-call filter: invalid argument", 125),
+        (0x2_0016, "cannot make the last steps to the program: invalid argument", 125),
     ] {
         let (text, code) = text(code);
         assert!(text.starts_with(start), "{text}");
@@ -359,12 +412,12 @@ fn time_to_build() {
         let mut times: Vec<Duration> = (0..2_000)
             .map(|_| {
                 let started = Instant::now();
-                build(&candidates, filter, report.as_raw_fd()).expect("built");
+                build(&candidates, filter, None, report.as_raw_fd()).expect("built");
                 started.elapsed()
             })
             .collect();
         times.sort();
-        let size = image::of(code::bytes(), &candidates, filter, 5).len();
+        let size = image::of(code::bytes(), &candidates, filter, None, 5).len();
         println!("{size} bytes: median {:?}, 95 % {:?}", times[1_000], times[1_900]);
     }
 }
@@ -378,7 +431,7 @@ fn time_to_pass() {
     let case = Case { candidates: &["/bin/true"], arguments: &["true"], ..Case::default() };
     let (mut with, mut without) = (Vec::new(), Vec::new());
     for _ in 0..500 {
-        let trampoline = build(&candidates, None, report.as_raw_fd()).expect("built");
+        let trampoline = build(&candidates, None, None, report.as_raw_fd()).expect("built");
         let started = Instant::now();
         spawn(&case, &trampoline, &report);
         with.push(started.elapsed());

@@ -1,5 +1,6 @@
 //! A group's life: entered, frozen, killed, removed.
 
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -16,7 +17,7 @@ fn a_thread_that_writes_to_a_join_file_is_in_the_group() {
     assert_eq!(born_in.is_some(), trial.layout.unified.is_some());
     // A further process enters by what was kept.
     let mut found = Cgroup::open(trial.cgroup.saved().clone());
-    found.open_entrances().expect("opened");
+    found.open_entrances(std::process::id()).expect("opened");
     let (born_in, further) = found.take_entrances();
     assert_eq!(born_in.is_some(), trial.layout.unified.is_some());
     assert_eq!(first.len(), further.len());
@@ -28,6 +29,49 @@ fn a_thread_that_writes_to_a_join_file_is_in_the_group() {
             .expect("a shell runs");
         let seen = String::from_utf8_lossy(&shell.stderr).into_owned();
         assert_eq!(seen.lines().filter(|line| line.ends_with(&path("join"))).count(), 1, "{seen}");
+    }
+}
+
+/// As systemd in a container does: it makes room for groups of its own by moving one down.
+#[test]
+fn a_further_process_enters_a_group_that_the_container_has_divided() {
+    let Some(trial) = make("divided", &json!({})) else { return };
+    if !trial.layout.is_unified() {
+        eprintln!("skipped: groups are divided in version 2");
+        return;
+    }
+    let group = trial.cgroup.folders().next().expect("a group").to_owned();
+    let below = group.join("first");
+    let child = trial.start("sleep 100; true");
+    wait_for(|| trial.cgroup.processes().expect("a list").len() == 2);
+    std::fs::create_dir(&below).expect("a group below");
+    let entered = || {
+        let mut found = Cgroup::open(trial.cgroup.saved().clone());
+        found.open_entrances(child.id()).map(|()| {
+            let (entrance, _) = found.take_entrances();
+            let entrance = entrance.expect("a way in");
+            std::fs::read_link(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&entrance)))
+                .expect("a folder")
+        })
+    };
+    assert_eq!(entered().expect("opened"), group, "nothing is divided yet");
+    for pid in trial.cgroup.processes().expect("a list") {
+        std::fs::write(below.join("cgroup.procs"), pid.to_string()).expect("it is moved");
+    }
+    std::fs::write(group.join("cgroup.subtree_control"), "+pids").expect("passed on");
+    assert_eq!(entered().expect("opened"), below);
+    let further = Command::new("sleep").arg("100").spawn().expect("started");
+    let enter = |folder: &Path| std::fs::write(folder.join("cgroup.procs"), further.id().to_string());
+    assert_eq!(enter(&group).expect_err("it is full").raw_os_error(), Some(16));
+    enter(&below).expect("there is room");
+    // One that has left its group is not followed.
+    let outside = group.parent().expect("a folder").parent().expect("the tree");
+    std::fs::write(outside.join("cgroup.procs"), child.id().to_string()).expect("it is moved");
+    assert!(entered().expect_err("refused").message.contains("is not below it"));
+    trial.cgroup.kill().expect("killed");
+    for mut process in [child, further] {
+        let _ = process.kill();
+        process.wait().expect("it is gone");
     }
 }
 

@@ -197,6 +197,11 @@ pub struct KubernetesGpu {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = ["MiB"]))]
     pub memory_unit: Option<MemoryUnit>,
+    /// How many MiB Volcano's device plugins count as one (their `gpu-memory-factor`, HAMi's `gpuMemoryFactor`); 1 unless
+    /// written. It is larger where a machine has more than some 60,000 MiB on its GPUs, which the kubelet takes no list of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 1_048_576), extend("examples" = [10]))]
+    pub memory_factor: Option<u32>,
     /// The resource's name on this cluster, where the provider gives none: that of a virtual machine's GPU, or one that was
     /// renamed.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -8,6 +8,7 @@ mod other;
 
 use std::path::Path;
 
+use jobc_oci::attend;
 use jobc_runtime::allocate::{Allocation, Devices};
 use jobc_runtime::bundle::Bundle;
 use jobc_runtime::container::Options;
@@ -20,7 +21,6 @@ use jobc_runtime::state::Id;
 use jobc_runtime::state::store::Store;
 
 use crate::args::run::RunArgs;
-use crate::commands::oci::attend;
 use crate::report::container_warning;
 use crate::terminal;
 

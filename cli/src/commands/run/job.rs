@@ -25,7 +25,6 @@ use jobc_runtime::job::record::Record;
 use jobc_runtime::signals::Signals;
 use jobc_schema::plan::JobPlan;
 
-use super::OWN_FAILURE;
 use crate::args::FormatArg;
 use crate::args::run::RunArgs;
 use crate::commands::follow::printer::Look;
@@ -34,6 +33,7 @@ use crate::commands::jobs::{Jobs, span};
 use crate::commands::stop::exit_code;
 use crate::table::Table;
 use attend::{Asked, Running};
+use jobc_oci::OWN_FAILURE;
 
 /// The exit code of a job that somebody ended.
 const INTERRUPTED: u8 = 130;

@@ -36,8 +36,6 @@ fn asking() -> Vec<(&'static str, Value)> {
         ("/mounts/*/gidMappings", json!({"mounts": [{"destination": "/a", "gidMappings": one}]})),
         ("/process/commandLine", process(&json!({"commandLine": "cmd.exe"}))),
         ("/process/user/username", process(&json!({"user": {"username": "ContainerUser"}}))),
-        ("/process/apparmorProfile", process(&json!({"apparmorProfile": "docker-default"}))),
-        ("/process/selinuxLabel", process(&json!({"selinuxLabel": "system_u:system_r:container_t:s0"}))),
         ("/process/execCPUAffinity", process(&json!({"execCPUAffinity": {"initial": "0-1"}}))),
         (
             "/linux/seccomp/listenerPath",
@@ -47,7 +45,6 @@ fn asking() -> Vec<(&'static str, Value)> {
             "/linux/seccomp/listenerMetadata",
             json!({"linux": {"seccomp": {"defaultAction": "SCMP_ACT_ALLOW", "listenerMetadata": "x"}}}),
         ),
-        ("/linux/mountLabel", json!({"linux": {"mountLabel": "system_u:object_r:container_file_t:s0"}})),
         ("/linux/intelRdt", json!({"linux": {"intelRdt": {"closID": "x"}}})),
         (
             "/linux/memoryPolicy",
@@ -94,8 +91,6 @@ fn what_contains_nothing_asks_for_nothing() {
         "windows": {}, "solaris": {}, "zos": {}
     });
     assert_eq!(check(&empty), format!("{empty}\n"));
-    let unconfined = process(&json!({"apparmorProfile": "unconfined"}));
-    assert_eq!(check(&unconfined), format!("{unconfined}\n"));
 }
 
 #[test]

@@ -36,6 +36,15 @@ impl DriverFiles {
         }
     }
 
+    /// What programs on this machine's own files must be told to find them: folders for `LD_LIBRARY_PATH`, and for `PATH`.
+    pub fn unsearched(&self) -> (&[PathBuf], Vec<&Path>) {
+        let moved =
+            self.others.iter().filter(|file| file.path != file.place && file.place.starts_with("/usr/bin"));
+        let mut folders: Vec<&Path> = moved.filter_map(|file| file.path.parent()).collect();
+        folders.dedup();
+        (&self.libraries.unsearched, folders)
+    }
+
     /// Whether CUDA's own library is among them, without which no program can use a card.
     pub fn has_cuda(&self) -> bool {
         let name = |path: &Path| {
@@ -166,7 +175,7 @@ impl Source<'_> {
         }
         for file in files.others.iter().filter(|file| is_wanted(file.serves, self.capabilities)) {
             let options = if file.is_socket { SOCKET } else { LIBRARY };
-            edits.mounts.push(mount(host(&file.path), &file.path, options));
+            edits.mounts.push(mount(host(&file.path), &file.place, options));
         }
         order
     }

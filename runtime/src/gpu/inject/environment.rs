@@ -3,10 +3,13 @@
 //! `void` keeps NVIDIA's runtime and hook from acting a second time (container-toolkit, "Environment variables"). What the
 //! job's author wrote stays, since nothing here reads it; only the hook would.
 
+use std::path::Path;
+
 use jobc_schema::gpu::{DriverCapability, Vendor};
 use oci_spec::runtime::Spec;
 
 use crate::gpu::cdi::edit::set_variable;
+use crate::gpu::cdi::generate::DriverFiles;
 use crate::gpu::{DeviceId, Inventory};
 
 /// The variable that NVIDIA's hook and runtime read.
@@ -46,6 +49,30 @@ pub(super) fn name_devices(
     }
     if !amd.is_empty() {
         set_variable(spec, &format!("AMD_VISIBLE_DEVICES={amd}"));
+    }
+}
+
+/// Tells programs that have the machine's own files of the driver where the loader and `PATH` do not lead to it, behind what
+/// they are told already.
+pub(super) fn tell_of(spec: &mut Spec, files: &DriverFiles) {
+    let (libraries, programs) = files.unsearched();
+    append(spec, "LD_LIBRARY_PATH", libraries);
+    if value(spec, "PATH").is_some() {
+        append(spec, "PATH", &programs);
+    }
+}
+
+/// Adds folders to a list of them in a variable, those that it has not.
+fn append(spec: &mut Spec, name: &str, folders: &[impl AsRef<Path>]) {
+    let mut list = value(spec, name).unwrap_or_default().to_owned();
+    for folder in folders.iter().filter_map(|folder| folder.as_ref().to_str()) {
+        if !list.split(':').any(|there| there == folder) {
+            let colon = if list.is_empty() { "" } else { ":" };
+            list = format!("{list}{colon}{folder}");
+        }
+    }
+    if !folders.is_empty() {
+        set_variable(spec, &format!("{name}={list}"));
     }
 }
 

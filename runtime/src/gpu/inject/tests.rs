@@ -216,3 +216,64 @@ fn nodes_that_are_asked_for_by_a_variable() {
         .join("\n")
     );
 }
+
+/// As clusters mount it into containers: the driver below /usr/local/nvidia, of which neither the loader nor `PATH` knows.
+#[test]
+fn a_driver_that_a_cluster_mounted() {
+    let (_folder, machine, inventory) = fake("h200");
+    let moved = |from: &str, to: &str| {
+        let to = machine.path(to);
+        fs::create_dir_all(to.parent().unwrap()).unwrap();
+        fs::rename(machine.path(from), to).unwrap();
+    };
+    moved("/usr/lib/x86_64-linux-gnu", "/usr/local/nvidia/lib64");
+    moved("/usr/bin", "/usr/local/nvidia/bin");
+    moved("/usr/share/glvnd", "/usr/local/nvidia/share/glvnd");
+    let mut spec = config(&["PATH=/bin", "LD_LIBRARY_PATH=/opt/lib"]);
+    let capabilities = &[DriverCapability::Compute, DriverCapability::Utility, DriverCapability::Graphics];
+    let wants = Wants { capabilities, injection: Way::Generated, ..Wants::default() };
+    inject(&mut spec, &machine, &inventory, &[nvidia(0, None)], &wants).unwrap();
+    let value = serde_json::to_value(&spec).unwrap();
+    let source = |destination: &str| {
+        let mounts = value["mounts"].as_array().unwrap();
+        let mount = mounts.iter().find(|mount| mount["destination"] == destination);
+        mount.map(|mount| Path::new(mount["source"].as_str().unwrap()).to_owned())
+    };
+    let release = &inventory.driver.as_ref().unwrap().version;
+    let library = format!("/usr/local/nvidia/lib64/libcuda.so.{release}");
+    assert_eq!(source(&library), Some(machine.path(&library)));
+    for (place, from) in [
+        ("/usr/bin/nvidia-smi", "/usr/local/nvidia/bin/nvidia-smi"),
+        (
+            "/usr/share/glvnd/egl_vendor.d/10_nvidia.json",
+            "/usr/local/nvidia/share/glvnd/egl_vendor.d/10_nvidia.json",
+        ),
+    ] {
+        assert_eq!(source(place), Some(machine.path(from)), "{place}");
+    }
+    let told = value["hooks"]["createContainer"][0]["args"].as_array().unwrap();
+    assert!(told.iter().any(|word| word == "/usr/local/nvidia/lib64/libcuda.so.1"), "{told:?}");
+
+    // The machine's own files have it already, and variables tell where.
+    let files = DriverFiles::of(&machine, &inventory);
+    let env = |env: &[&str]| {
+        let mut spec = config(env);
+        environment::tell_of(&mut spec, &files);
+        serde_json::to_value(&spec).unwrap()["process"]["env"].clone()
+    };
+    assert_eq!(
+        env(&["PATH=/bin", "LD_LIBRARY_PATH=/opt/lib"]),
+        json!(["PATH=/bin:/usr/local/nvidia/bin", "LD_LIBRARY_PATH=/opt/lib:/usr/local/nvidia/lib64"])
+    );
+    assert_eq!(env(&[]), json!(["LD_LIBRARY_PATH=/usr/local/nvidia/lib64"]));
+    let again = ["PATH=/usr/local/nvidia/bin", "LD_LIBRARY_PATH=/usr/local/nvidia/lib64"];
+    assert_eq!(env(&again), json!(again));
+}
+
+#[test]
+fn a_driver_in_the_usual_place_needs_no_telling() {
+    let (_folder, machine, inventory) = fake("h200");
+    let files = DriverFiles::of(&machine, &inventory);
+    let (libraries, programs) = files.unsearched();
+    assert!(libraries.is_empty() && programs.is_empty(), "{libraries:?} {programs:?}");
+}

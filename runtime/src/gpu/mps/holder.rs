@@ -13,6 +13,7 @@ use rustix::mount::mount_bind_recursive;
 
 use super::place::{Place, try_lock};
 use crate::error::{Error, Kind, Result};
+use crate::gpu::places;
 use crate::namespaces::Namespace;
 use crate::syscall::Kernel as _;
 use crate::syscall::linux::Linux;
@@ -122,10 +123,13 @@ impl Daemon {
         command.env("CUDA_MPS_PIPE_DIRECTORY", self.place.pipes());
         command.env("CUDA_MPS_LOG_DIRECTORY", self.place.logs());
         command.env("CUDA_VISIBLE_DEVICES", &self.cards);
-        if self.root != Path::new("/") {
-            let folders = ["usr/lib64", "usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu", "usr/lib"];
-            let folders = folders.map(|folder| self.root.join(folder).display().to_string());
-            command.env("LD_LIBRARY_PATH", folders.join(":"));
+        // The loader knows this machine's usual folders; of another root, or of a driver that clusters mount, it knows nothing.
+        let is_own = self.root == Path::new("/");
+        let folders =
+            places::LIBRARIES.iter().filter(|folder| !is_own || folder.starts_with(places::MOUNTED));
+        let folders = folders.map(|folder| self.root.join(folder.trim_start_matches('/')));
+        if let Ok(folders) = std::env::join_paths(folders.filter(|folder| folder.is_dir())) {
+            command.env("LD_LIBRARY_PATH", folders);
         }
         command
     }

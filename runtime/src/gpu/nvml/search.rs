@@ -2,22 +2,13 @@
 
 use std::path::PathBuf;
 
-use crate::gpu::Machine;
+use crate::gpu::{Machine, places};
 
 /// The name by which programs know it: libraries of this number have the functions that are asked.
 const NAME: &str = "libnvidia-ml.so.1";
 
-/// Where distributions, NVIDIA's installer and its containers put it.
-const FOLDERS: [&str; 8] = [
-    "/usr/lib/x86_64-linux-gnu",
-    "/usr/lib/aarch64-linux-gnu",
-    "/usr/lib64",
-    "/usr/lib",
-    "/lib64",
-    "/lib",
-    "/usr/local/nvidia/lib64",
-    "/usr/lib/wsl/lib",
-];
+/// Where the Windows Subsystem for Linux has it.
+const WSL: &str = "/usr/lib/wsl/lib";
 
 /// The files to try, best first; nothing where nobody is to be asked.
 pub(super) fn files(machine: &Machine) -> Option<Vec<PathBuf>> {
@@ -26,7 +17,11 @@ pub(super) fn files(machine: &Machine) -> Option<Vec<PathBuf>> {
     }
     // The dynamic linker knows best where this machine's libraries are.
     let by_name = machine.is_own().then(|| PathBuf::from(NAME));
-    let found =
-        FOLDERS.iter().map(|folder| machine.path(format!("{folder}/{NAME}"))).filter(|file| file.exists());
-    Some(by_name.into_iter().chain(found).collect())
+    Some(by_name.into_iter().chain(found(machine)).collect())
+}
+
+/// Those that are there, in the folders of drivers.
+pub(super) fn found(machine: &Machine) -> impl Iterator<Item = PathBuf> {
+    let folders = places::LIBRARIES.into_iter().chain([WSL]);
+    folders.map(|folder| machine.path(format!("{folder}/{NAME}"))).filter(|file| file.exists())
 }

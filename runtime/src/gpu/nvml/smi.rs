@@ -1,52 +1,62 @@
 //! What NVML says through nvidia-smi, NVIDIA's own program: for where the library cannot be loaded.
 //!
 //! A program that is linked statically, as this one is handed out, can load libraries of the very C library alone that it was
-//! linked with. nvidia-smi is there wherever the driver is. Its XML has all but a MIG instance's name and the compute
+//! linked with, and `jobc-nvml` may not be there. nvidia-smi is there wherever the driver is. Its XML has all but a MIG instance's name and the compute
 //! capability, which two shorter lists have; NVLink it tells in prose only, so that is not asked.
 
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use jobc_schema::gpu::Vendor;
+use jobc_nvml::{Card, Said};
 
-use super::Said;
-use crate::gpu::{Gpu, Machine, Mig, MigDevice, Process};
+use super::search;
+use crate::gpu::{Machine, Mig, MigDevice, Process, places};
 use crate::timed;
 
-/// Asks nvidia-smi; nothing where it is not there or says something else.
-pub(super) fn ask(machine: &Machine) -> Option<Said> {
-    let program = ["/usr/bin/nvidia-smi", "/usr/local/nvidia/bin/nvidia-smi", "/usr/local/bin/nvidia-smi"]
-        .map(|name| machine.path(name))
-        .into_iter()
-        .find(|path| path.exists())?;
+/// Asks nvidia-smi; nothing where it is not there or says something else. Says which file it is.
+pub(super) fn ask(machine: &Machine) -> Option<(Said, PathBuf)> {
+    let programs = places::PROGRAMS.map(|folder| machine.path(format!("{folder}/nvidia-smi")));
+    let program = programs.into_iter().find(|path| path.exists())?;
+    let folders = library_path(machine);
     let run = |words: &[&str]| {
-        let said = timed::run(Command::new(&program).args(words), machine.nvml.patience).ok()?;
-        said.status.success().then_some(said.text)
+        let mut command = Command::new(&program);
+        let said = timed::run(command.args(words).env("LD_LIBRARY_PATH", &folders), machine.nvml.patience);
+        said.ok().filter(|said| said.status.success()).map(|said| said.text)
     };
     let whole = run(&["-q", "-x"])?;
     let list = run(&["-L"]).unwrap_or_default();
     // Drivers before 510 do not know the question.
     let capabilities = run(&["--query-gpu=uuid,compute_cap", "--format=csv,noheader"]).unwrap_or_default();
-    read(&whole, &list, &capabilities)
+    Some((read(&whole, &list, &capabilities)?, program))
+}
+
+/// Where it looks for the library: where this process would, then the folders that loaders do not know by themselves.
+fn library_path(machine: &Machine) -> OsString {
+    let own = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
+    let found = search::found(machine).filter_map(|file| file.parent().map(Path::to_owned));
+    let unknown = found.filter(|folder| !machine.is_own() || !places::is_of_the_loader(folder));
+    let own = std::env::split_paths(&own).filter(|folder| !folder.as_os_str().is_empty());
+    std::env::join_paths(own.chain(unknown)).unwrap_or_default()
 }
 
 fn read(whole: &str, list: &str, capabilities: &str) -> Option<Said> {
     let blocks = whole.split("<gpu id=\"").skip(1);
-    let mut gpus: Vec<Gpu> = blocks.filter_map(card).collect();
-    for (index, gpu) in (0..).zip(&mut gpus) {
-        gpu.index = index;
-        let uuid = gpu.uuid.as_deref().unwrap_or_default();
-        gpu.compute_capability = capability(capabilities, uuid);
-        for device in gpu.mig.iter_mut().flat_map(|mig| &mut mig.devices) {
+    let mut cards: Vec<Card> = blocks.filter_map(card).collect();
+    for (index, card) in (0..).zip(&mut cards) {
+        card.index = index;
+        let uuid = card.uuid.as_deref().unwrap_or_default();
+        card.compute_capability = capability(capabilities, uuid);
+        for device in card.mig.iter_mut().flat_map(|mig| &mut mig.devices) {
             (device.profile, device.uuid) = name(list, uuid, device.index);
         }
     }
-    let links = vec![vec![]; gpus.len()];
     let driver = inside(whole, "driver_version")?;
-    Some(Said { driver: Some(driver), cuda: inside(whole, "cuda_version"), gpus, links, notes: vec![] })
+    Some(Said { driver: Some(driver), cuda: inside(whole, "cuda_version"), cards, notes: vec![] })
 }
 
 /// A card of the XML, from its place on: `00000000:3B:00.0">…`.
-fn card(block: &str) -> Option<Gpu> {
+fn card(block: &str) -> Option<Card> {
     let (place, text) = block.split_once('"')?;
     // MIG instances have memory of their own, told before the card's.
     let cut = between(text, "<mig_devices>", "</mig_devices>").unwrap_or_default();
@@ -54,8 +64,7 @@ fn card(block: &str) -> Option<Gpu> {
     let mode = between(&text, "<mig_mode>", "</mig_mode>").and_then(|mode| inside(mode, "current_mig"));
     let memory = between(&text, "<fb_memory_usage>", "</fb_memory_usage>").unwrap_or_default();
     let processes = between(&text, "<processes>", "</processes>").unwrap_or_default();
-    Some(Gpu {
-        vendor: Vendor::Nvidia,
+    Some(Card {
         uuid: inside(&text, "uuid"),
         name: inside(&text, "product_name").unwrap_or_else(|| "NVIDIA GPU".to_owned()),
         brand: inside(&text, "product_brand").map(|brand| brand.to_lowercase().replace(' ', "")),
@@ -69,7 +78,7 @@ fn card(block: &str) -> Option<Gpu> {
             devices: cut.split("<mig_device>").skip(1).filter_map(instance).collect(),
         }),
         processes: processes.split("<process_info>").skip(1).filter_map(process).collect(),
-        ..Gpu::default()
+        ..Card::default()
     })
 }
 
@@ -187,7 +196,7 @@ mod tests {
     fn its_three_answers_are_put_together() {
         let said = read(WHOLE, LIST, "GPU-aaaa, 8.0\nGPU-bbbb, 7.5\n").unwrap();
         assert_eq!((said.driver.as_deref(), said.cuda.as_deref()), (Some("550.54.15"), Some("12.4")));
-        let [one, other] = &said.gpus[..] else { panic!("two cards") };
+        let [one, other] = &said.cards[..] else { panic!("two cards") };
         assert_eq!((one.pci.as_deref(), one.minor, one.index), (Some("0000:3b:00.0"), Some(3), 0));
         assert_eq!((one.memory_bytes, one.memory_used), (Some(81920 << 20), Some(87 << 20)));
         assert_eq!((one.compute_capability, other.compute_capability), (Some((8, 0)), Some((7, 5))));

@@ -1,39 +1,16 @@
 //! Asking NVML again and again what changes from moment to moment: how busy cards are, and with whom.
 //!
-//! To load the library and to leave it can wake cards up and let them sleep, so one process stays loaded for as long as
-//! somebody watches. It ends with the pipe that it reads from, so with its starter, however that dies.
+//! One process stays for as long as somebody watches. It ends with the pipe that it reads from, so with its starter, however
+//! that dies.
 
 use std::io::{self, Read as _, Write as _};
-use std::path::PathBuf;
-use std::process::{Child, ChildStdin, ChildStdout, Command, ExitCode, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
+use jobc_nvml::Moment;
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
-use serde::{Deserialize, Serialize};
 
-use super::{library, search};
+use super::search;
 use crate::gpu::Machine;
-
-/// How busy cards are now, and with whom.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Moment {
-    /// Each card's UUID and the percent of the time in which it was busy, where it tells.
-    pub(crate) busy: Vec<(String, Option<u8>)>,
-    /// A process, the UUID of its card, and the bytes of it that it has.
-    pub(crate) processes: Vec<(u32, String, Option<u64>)>,
-}
-
-/// The process that answers: a line for each byte.
-pub(super) fn answer(files: &[PathBuf]) -> ExitCode {
-    let Ok(nvml) = library::load(files) else { return ExitCode::FAILURE };
-    let (mut input, mut output) = (io::stdin().lock(), io::stdout().lock());
-    while let Ok(1) = input.read(&mut [0]) {
-        let text = serde_json::to_string(&library::moment(&nvml)).unwrap_or_default();
-        if writeln!(output, "{text}").and_then(|()| output.flush()).is_err() {
-            break;
-        }
-    }
-    ExitCode::SUCCESS
-}
 
 /// The watching process, from its starter's side: never waits.
 #[derive(Debug)]
@@ -46,15 +23,15 @@ pub(crate) struct Watch {
 
 impl Watch {
     /// Starts it; nothing where NVML is not to be asked, or this process would have to ask itself.
-    pub(crate) fn start(machine: &Machine) -> io::Result<Option<Self>> {
-        let (Some((program, words)), Some(files)) =
-            (machine.nvml.asker.split_first(), search::files(machine))
+    ///
+    /// `tried` of those who can ask have failed: the next has its turn, and after the last the first again.
+    pub(crate) fn start(machine: &Machine, tried: usize) -> io::Result<Option<Self>> {
+        let askers = &machine.nvml.askers;
+        let (Some(asker), Some(files)) = (askers.get(tried % askers.len().max(1)), search::files(machine))
         else {
             return Ok(None);
         };
-        let mut command = Command::new(program);
-        command.args(words).arg("--watch").args(files);
-        Self::spawn(&mut command).map(Some)
+        Self::spawn(asker.command().arg("--watch").args(files)).map(Some)
     }
 
     fn spawn(command: &mut Command) -> io::Result<Self> {

@@ -4,6 +4,7 @@ use jobc_fake_gpus::{Nodes, model, nvml};
 use tempfile::TempDir;
 
 use super::*;
+use crate::gpu::machine::Asker;
 use crate::gpu::{Gpu, Way};
 
 /// The files of a made-up machine.
@@ -21,6 +22,11 @@ fn with_nvml(name: &str, answers: &str) -> TempDir {
     let text = std::fs::read_to_string(&file).unwrap();
     std::fs::write(file, text + answers).unwrap();
     folder
+}
+
+/// A process in place of the one that asks NVML.
+fn sh(script: &str) -> Asker {
+    Asker::new("/bin/sh").word("-c").word(script)
 }
 
 fn take(tree: &TempDir) -> Inventory {
@@ -171,15 +177,69 @@ fn whoever_asks_for_long_or_badly_is_not_waited_for() {
     let mut machine = Machine::at(tree.path());
     for (script, words) in [
         ("sleep 60", "no answer in 0.2 s"),
-        ("echo it is broken; exit 1", "(it is broken)"),
+        ("echo it is broken; exit 3", "(it is broken)"),
+        ("echo it cannot run; exit 1", "it cannot run"),
         ("kill -ABRT $$", "signal: 6"),
         ("echo nonsense", "cannot be read"),
     ] {
-        machine.nvml.asker = ["/bin/sh", "-c", script].map(Into::into).to_vec();
+        machine.nvml.askers = vec![sh(script)];
         machine.nvml.patience =
             std::time::Duration::from_millis(if script.starts_with("sleep") { 200 } else { 20_000 });
         let found = Inventory::take(&machine);
         assert_eq!((found.source, found.gpus.len()), (Source::Proc, 8));
         assert!(found.notes[0].contains(words), "{:?}", found.notes);
     }
+}
+
+#[test]
+fn one_that_cannot_run_leaves_it_to_the_next() {
+    let tree = tree("v100");
+    let mut machine = Machine::at(tree.path());
+    let answer = r#"echo '{"driver":"1.2","cuda":null,"cards":[],"notes":[]}'"#;
+    let lost = [
+        "exec /not/there",
+        "echo 'version `GLIBC_2.99 not found'; exit 1",
+        "echo '{\"of\":\"an older one\"}'",
+    ];
+    for script in lost {
+        machine.nvml.askers = vec![sh(script), sh(answer)];
+        let found = Inventory::take(&machine);
+        assert_eq!(found.driver.unwrap().version, "1.2", "{script}: {:?}", found.notes);
+        assert_eq!(found.asked_by.as_deref(), Some(std::path::Path::new("/bin/sh")));
+    }
+    // What NVML itself refuses, or what hangs, is the same through every program.
+    for script in ["echo it is refused; exit 3", "sleep 60"] {
+        machine.nvml.askers = vec![sh(script), sh(answer)];
+        machine.nvml.patience = std::time::Duration::from_millis(300);
+        assert_eq!(Inventory::take(&machine).source, Source::Proc, "{script}");
+    }
+}
+
+/// On a machine that has just started nobody has made the nodes, and NVML has it done for root.
+#[test]
+fn nodes_that_come_with_the_first_question_are_there() {
+    let tree = tree("v100");
+    let dev = tree.path().join("dev");
+    let nodes: Vec<_> = ["nvidiactl", "nvidia0"].iter().map(|name| dev.join(name)).collect();
+    for number in 1..8 {
+        let card =
+            std::fs::read_dir(tree.path().join("proc/driver/nvidia/gpus")).unwrap().next().unwrap().unwrap();
+        std::fs::remove_dir_all(card.path()).unwrap();
+        std::fs::remove_file(dev.join(format!("nvidia{number}"))).unwrap();
+    }
+    let card = tree.path().join("proc/driver/nvidia/gpus");
+    let card = std::fs::read_dir(card).unwrap().next().unwrap().unwrap().path().join("information");
+    let text = std::fs::read_to_string(&card).unwrap();
+    let lines =
+        text.lines().map(|line| if line.starts_with("Device Minor") { "Device Minor: \t 0" } else { line });
+    std::fs::write(&card, lines.collect::<Vec<_>>().join("\n")).unwrap();
+    for node in &nodes {
+        std::fs::remove_file(node).unwrap();
+    }
+    let mut machine = Machine::at(tree.path());
+    assert!(!Inventory::take(&machine).notes.is_empty());
+    let answer = r#"{"driver":"1.2","cuda":null,"cards":[],"notes":[]}"#;
+    machine.nvml.askers =
+        vec![sh(&format!("touch {} {}; echo '{answer}'", nodes[0].display(), nodes[1].display()))];
+    assert_eq!(Inventory::take(&machine).notes, Vec::<String>::new());
 }

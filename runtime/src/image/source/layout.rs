@@ -8,12 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::{Imported, SourceKind, broken, given_up};
 use crate::bundle::because;
 use crate::error::{Error, Kind, Result};
-use crate::image::manifest::{REF_NAME, media};
+use crate::image::manifest::{CONTAINERD_NAME, REF_NAME, media};
 use crate::image::store::LARGEST_DOCUMENT;
 use crate::image::{Descriptor, Index, Manifest, Reference, Store};
-
-/// The annotation that containerd has a whole name in.
-const CONTAINERD_NAME: &str = "io.containerd.image.name";
 
 /// Copies every image of a layout, with all that it names and that is there.
 pub(super) fn import(store: &Store, source: &Path, stopped: &AtomicBool) -> Result<Vec<Imported>> {

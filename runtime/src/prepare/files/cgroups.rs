@@ -61,7 +61,13 @@ pub(super) fn mount(
     }
     let read_only = attributes & u64::from(MOUNT_ATTR_RDONLY) != 0;
     (!hierarchies.is_empty()).then(|| {
-        Operation::MountCgroups(MountCgroups { place: place.clone(), hierarchies, links, read_only })
+        Operation::MountCgroups(MountCgroups {
+            place: place.clone(),
+            hierarchies,
+            links,
+            read_only,
+            label: None,
+        })
     })
 }
 

@@ -14,15 +14,13 @@ use jobc_runtime::signals::Signals;
 use super::given::Given;
 use super::{File, dockerfile_errors, tell};
 use crate::args::image::BuildArgs;
+use crate::commands::image::INTERRUPTED;
 use crate::commands::jobs::{Failure, Result};
 use crate::interruptible;
 use crate::progress::Meter;
 use crate::report::container_error;
 use crate::table::visible;
 use crate::{Outcome, registries, terminal};
-
-/// What a shell says of a program that Ctrl-C ended.
-const INTERRUPTED: u8 = 130;
 
 /// Builds, and says what was built, or why not.
 pub(super) fn build(

@@ -18,6 +18,9 @@ use crate::args::image::BuildArgs;
 use crate::commands::jobs::{Failure, Result};
 use crate::input::reason;
 
+/// The variable that chooses Docker's builder.
+const BUILDKIT: &str = "DOCKER_BUILDKIT";
+
 /// A builder that is a program of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Other {
@@ -58,7 +61,7 @@ impl Other {
     ) -> Result<Option<Descriptor>> {
         let folder = Temporary::new()?;
         let id = folder.0.join("id");
-        let status = self.run(self.command(args, file, given, &id), file)?;
+        let status = self.run(self.command(args, file, given, &id), file, args.quiet)?;
         if !status.success() {
             return Ok(None);
         }
@@ -67,7 +70,7 @@ impl Other {
             Error::new(Kind::Machine, format!("{} did not say what it built: {why}", self.name()))
         })?;
         let (export, from) = self.export(id.trim(), &folder.0);
-        let status = self.run(export, &File { path: Some(PathBuf::new()), text: Vec::new() })?;
+        let status = self.run(export, &File { path: Some(PathBuf::new()), text: Vec::new() }, args.quiet)?;
         if !status.success() {
             return Ok(None);
         }
@@ -123,6 +126,9 @@ impl Other {
                 }
             }
             Self::Docker => {
+                if std::env::var_os(BUILDKIT).is_none() && has_to_be_told_of_buildkit() {
+                    command.env(BUILDKIT, "1");
+                }
                 if let Some(seconds) = args.timestamp {
                     command.arg("--build-arg").arg(format!("SOURCE_DATE_EPOCH={seconds}"));
                 }
@@ -149,8 +155,8 @@ impl Other {
         }
     }
 
-    /// Runs a command; what it prints goes to standard error, for standard output is ours.
-    fn run(self, mut command: Command, file: &File) -> Result<ExitStatus> {
+    /// Runs a command; what it prints goes to standard error, for standard output is ours, and to nobody where that is asked for.
+    fn run(self, mut command: Command, file: &File, quiet: bool) -> Result<ExitStatus> {
         let failed = |error: std::io::Error| {
             let name = self.name();
             if error.kind() == std::io::ErrorKind::NotFound {
@@ -163,7 +169,11 @@ impl Other {
             }
             Error::new(Kind::Machine, format!("cannot run `{name}`: {}", reason(&error))).into()
         };
-        let output = std::io::stderr().as_fd().try_clone_to_owned().map_err(failed)?;
+        let output = if quiet {
+            Stdio::null()
+        } else {
+            std::io::stderr().as_fd().try_clone_to_owned().map_err(failed)?.into()
+        };
         let input = if file.path.is_none() { Stdio::piped() } else { Stdio::null() };
         let mut child = command.stdin(input).stdout(output).spawn().map_err(failed)?;
         if let Some(mut input) = child.stdin.take() {
@@ -172,6 +182,17 @@ impl Other {
         }
         child.wait().map_err(failed)
     }
+}
+
+/// Whether docker builds by its old builder unless it is told otherwise: so it is before version 23. That builder has no
+/// `RUN --mount`, which the Dockerfiles of `jobc build` use. Later ones choose themselves.
+fn has_to_be_told_of_buildkit() -> bool {
+    let Ok(output) = Command::new("docker").arg("--version").stdin(Stdio::null()).output() else {
+        return false;
+    };
+    let text = String::from_utf8_lossy(&output.stdout);
+    let major = text.strip_prefix("Docker version ").and_then(|version| version.split('.').next());
+    major.and_then(|major| major.parse::<u32>().ok()).is_some_and(|major| major < 23)
 }
 
 /// A folder that is there for as long as this value.

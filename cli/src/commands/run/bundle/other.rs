@@ -77,11 +77,7 @@ impl Runtime {
         }
         let status = child.wait().map_err(|error| self.missing(&error))?;
         let signal = status.signal().and_then(|signal| u8::try_from(128 + signal).ok());
-        Ok(status
-            .code()
-            .and_then(|code| u8::try_from(code).ok())
-            .or(signal)
-            .unwrap_or(crate::commands::run::OWN_FAILURE))
+        Ok(status.code().and_then(|code| u8::try_from(code).ok()).or(signal).unwrap_or(jobc_oci::OWN_FAILURE))
     }
 
     fn missing(&self, error: &std::io::Error) -> Error {

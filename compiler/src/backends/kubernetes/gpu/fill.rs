@@ -11,6 +11,8 @@ pub(super) struct Filler<'a> {
     gpu: &'a GpuPlan,
     settings: &'a KubernetesTarget,
     memory_unit: Option<MemoryUnit>,
+    /// How many MiB a unit has that the cluster's set-up makes coarser.
+    memory_factor: u32,
 }
 
 /// An amount that a provider's unit made larger.
@@ -39,7 +41,8 @@ impl<'a> Filler<'a> {
     ) -> Option<Self> {
         let gpu = role.resources.gpu.as_ref()?;
         let memory_unit = settings.gpu.as_ref().and_then(|gpu| gpu.memory_unit);
-        Some(Self { provider, gpu, settings, memory_unit })
+        let memory_factor = settings.gpu.as_ref().and_then(|gpu| gpu.memory_factor).unwrap_or(1);
+        Some(Self { provider, gpu, settings, memory_unit, memory_factor })
     }
 
     /// What an ask becomes; nothing where a hole has no value, as a share need not have both parts.
@@ -128,20 +131,24 @@ impl<'a> Filler<'a> {
 
     /// Bytes in a unit, rounded up, and the unit where that made them more.
     fn memory(&self, bytes: u64, unit: Unit) -> Option<(u64, Option<String>)> {
-        let unit = match (unit, self.memory_unit) {
-            (Unit::Setting, None) => return None,
-            (Unit::Setting | Unit::GiB, Some(MemoryUnit::MiB)) => Unit::MiB,
-            (Unit::Setting, Some(MemoryUnit::GiB)) => Unit::GiB,
-            (unit, _) => unit,
+        let unit = match (unit, self.memory_unit, self.memory_factor) {
+            (Unit::Setting, None, _) => return None,
+            (Unit::Setting | Unit::GiBUnlessSet, Some(MemoryUnit::MiB), _) | (Unit::Factor, _, 1) => {
+                Unit::MiB
+            }
+            (unit, ..) => unit,
         };
         let (size, name) = match unit {
             Unit::B => (1, "bytes"),
             Unit::MiB => (1 << 20, "MiB"),
+            Unit::Factor => (u64::from(self.memory_factor) << 20, "units of"),
             Unit::Blocks => (1 << 28, "blocks of 256 MiB"),
             Unit::GB => (1_000_000_000, "GB"),
-            Unit::GiB | Unit::Setting => (1 << 30, "GiB"),
+            Unit::GiB | Unit::GiBUnlessSet | Unit::Setting => (1 << 30, "GiB"),
         };
-        let inexact = (!bytes.is_multiple_of(size)).then(|| name.to_owned());
+        let name =
+            if unit == Unit::Factor { format!("{name} {} MiB", self.memory_factor) } else { name.to_owned() };
+        let inexact = (!bytes.is_multiple_of(size)).then_some(name);
         Some((bytes.div_ceil(size).max(1), inexact))
     }
 }

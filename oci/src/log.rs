@@ -11,12 +11,11 @@ use std::time::SystemTime;
 use jobc_runtime::error::{Error, Result};
 use jobc_runtime::state::rfc3339;
 
-use crate::args::oci::LogFormat;
-use crate::report::{container_error, container_warning};
-use crate::terminal;
+use crate::args::LogFormat;
+use crate::{message, terminal};
 
 #[derive(Debug)]
-pub(super) struct Log {
+pub(crate) struct Log {
     file: Option<File>,
     format: LogFormat,
     debug: bool,
@@ -24,7 +23,7 @@ pub(super) struct Log {
 
 impl Log {
     /// Opens the file, at whose end lines are added.
-    pub(super) fn open(path: Option<&Path>, format: LogFormat, debug: bool) -> Result<Self> {
+    pub(crate) fn open(path: Option<&Path>, format: LogFormat, debug: bool) -> Result<Self> {
         let open = |path: &Path| {
             File::options().append(true).create(true).open(path).map_err(|error| {
                 let errno = rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO);
@@ -34,19 +33,19 @@ impl Log {
         Ok(Self { file: path.map(open).transpose()?, format, debug })
     }
 
-    pub(super) fn error(&mut self, error: &Error) {
-        terminal::eprint(&container_error(error));
+    pub(crate) fn error(&mut self, error: &Error) {
+        terminal::eprint(&message::error(error));
         let help = error.help.as_ref().map(|help| format!("; {help}")).unwrap_or_default();
         self.write("error", &format!("{error}{help}"));
     }
 
-    pub(super) fn warn(&mut self, text: &str) {
-        terminal::eprint(&container_warning(text));
+    pub(crate) fn warn(&mut self, text: &str) {
+        terminal::eprint(&message::warning(text));
         self.write("warning", text);
     }
 
     /// What only `--debug` shows.
-    pub(super) fn debug(&mut self, text: &str) {
+    pub(crate) fn debug(&mut self, text: &str) {
         if self.debug {
             terminal::eprint(&format!("debug: {text}\n"));
             self.write("debug", text);

@@ -1,11 +1,4 @@
-//! `jobc oci`: the command line of an OCI runtime.
-//!
-//! Its source is what runc and crun take and podman, conmon and containerd give; the OCI runtime specification names the
-//! operations and leaves the command line open.
-
-mod exec;
-mod list;
-mod log;
+//! Carries the commands out.
 
 use std::path::Path;
 
@@ -21,9 +14,9 @@ use jobc_runtime::state::store::Store;
 use jobc_runtime::state::{Id, OCI_VERSION};
 use jobc_runtime::terminal::Relay;
 
-use crate::args::oci::{CgroupManager, CreateArgs, OciArgs, OciCommand};
-use crate::terminal;
-use log::Log;
+use crate::args::{CgroupManager, CreateArgs, OciArgs, OciCommand};
+use crate::log::Log;
+use crate::{exec, list, message, terminal};
 
 /// Carries a command out; returns the exit code.
 pub(crate) fn run(args: &OciArgs) -> u8 {
@@ -35,7 +28,7 @@ pub(crate) fn run(args: &OciArgs) -> u8 {
     let mut log = match Log::open(args.log.as_deref(), args.log_format, args.debug) {
         Ok(log) => log,
         Err(error) => {
-            terminal::eprint(&crate::report::container_error(&error));
+            terminal::eprint(&message::error(&error));
             return error.exit_code();
         }
     };
@@ -142,7 +135,7 @@ fn make(
 }
 
 /// Whether a container's first process is born where others run: in a pid namespace that is there already.
-pub(super) fn enters_others_processes(bundle: &Bundle) -> bool {
+pub(crate) fn enters_others_processes(bundle: &Bundle) -> bool {
     let linux = bundle.config.spec.linux().as_ref();
     let namespaces = linux.and_then(|linux| linux.namespaces().as_ref());
     namespaces
@@ -161,12 +154,12 @@ fn open(folder: &Path, log: &mut Log) -> Result<Bundle> {
 }
 
 /// The descriptors that socket activation hands over (sd_listen_fds(3)); they stay open besides those asked for.
-fn listened_for() -> u32 {
+pub(crate) fn listened_for() -> u32 {
     std::env::var("LISTEN_FDS").ok().and_then(|count| count.parse().ok()).unwrap_or(0)
 }
 
 /// Stays with a container until its end, and deletes it; returns the exit code of its program.
-pub(crate) fn attend(
+pub fn attend(
     made: Made,
     signals: &Signals,
     manner: Manner,
@@ -187,7 +180,7 @@ pub(crate) fn attend(
     Ok(exit?.code())
 }
 
-fn print_json(value: &impl serde::Serialize) -> Result<()> {
+pub(crate) fn print_json(value: &impl serde::Serialize) -> Result<()> {
     let text =
         serde_json::to_string_pretty(value).map_err(|error| Error::new(Kind::State, error.to_string()))?;
     terminal::print(&(text + "\n"));

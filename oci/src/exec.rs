@@ -10,12 +10,12 @@ use jobc_runtime::state::Id;
 use jobc_runtime::state::store::Store;
 use jobc_runtime::terminal::Relay;
 
-use super::listened_for;
-use super::log::Log;
-use crate::args::oci::ExecArgs;
+use crate::args::ExecArgs;
+use crate::log::Log;
+use crate::run::listened_for;
 
 /// Starts it and, unless it is detached, stays until its end; returns its exit code.
-pub(super) fn run(store: &Store, args: &ExecArgs, log: &mut Log) -> Result<u8> {
+pub(crate) fn run(store: &Store, args: &ExecArgs, log: &mut Log) -> Result<u8> {
     keep_read_only()?;
     let id = Id::new(&args.id)?;
     let process = match &args.process {
@@ -40,6 +40,8 @@ pub(super) fn run(store: &Store, args: &ExecArgs, log: &mut Log) -> Result<u8> {
                 groups: args.additional_gids.clone(),
                 capabilities: args.cap.clone(),
                 no_new_privileges: args.no_new_privs,
+                profile: args.apparmor.clone(),
+                label: args.process_label.clone(),
                 terminal: args.tty,
             };
             changes.apply(&container::config(&store.folder(&id))?)?

@@ -4,27 +4,24 @@
 //! most of the functions; it lacks the numbers of MIG instances, and the older form of the memory question.
 #![allow(unsafe_code)]
 
-use std::path::PathBuf;
+use std::path::Path;
 
-use jobc_schema::gpu::Vendor;
 use nvml_wrapper::enum_wrappers::device::Brand;
 use nvml_wrapper::enums::device::UsedGpuMemory;
 use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::struct_wrappers::device::{PciInfo, ProcessInfo};
 use nvml_wrapper::{Device, Nvml};
 
-use super::Said;
-use super::watch::Moment;
-use crate::gpu::{Gpu, Mig, MigDevice, Process};
+use crate::{Card, Mig, MigDevice, Moment, Process, Said};
 
 /// The most NVLinks that a card is asked for; the library ends the list sooner.
 const LINKS: u32 = 36;
 
 /// Loads the first of these files that is NVML.
-pub(super) fn load(files: &[PathBuf]) -> Result<Nvml, String> {
+pub(crate) fn load(files: &[impl AsRef<Path>]) -> Result<Nvml, String> {
     let mut why = None;
     for file in files {
-        match Nvml::builder().lib_path(file.as_os_str()).init() {
+        match Nvml::builder().lib_path(file.as_ref().as_os_str()).init() {
             Ok(nvml) => return Ok(nvml),
             Err(error) => _ = why.get_or_insert(error),
         }
@@ -37,7 +34,7 @@ pub(super) fn load(files: &[PathBuf]) -> Result<Nvml, String> {
 }
 
 /// Loads the library and asks all there is to ask.
-pub(super) fn ask(files: &[PathBuf]) -> Result<Said, String> {
+pub(crate) fn ask(files: &[impl AsRef<Path>]) -> Result<Said, String> {
     let nvml = load(files)?;
     let failed = |error: NvmlError| error.to_string();
     let cuda = nvml.sys_cuda_driver_version().ok();
@@ -55,16 +52,14 @@ pub(super) fn ask(files: &[PathBuf]) -> Result<Said, String> {
                 continue;
             }
         };
-        said.gpus.push(gpu(&nvml, &device, index));
-        said.links.push(links(&device));
+        said.cards.push(card(&nvml, &device, index));
     }
     Ok(said)
 }
 
-fn gpu(nvml: &Nvml, device: &Device<'_>, index: u32) -> Gpu {
+fn card(nvml: &Nvml, device: &Device<'_>, index: u32) -> Card {
     let memory = memory(nvml, device);
-    Gpu {
-        vendor: Vendor::Nvidia,
+    Card {
         index,
         uuid: device.uuid().ok(),
         name: device.name().unwrap_or_else(|_| "NVIDIA GPU".to_owned()),
@@ -81,7 +76,7 @@ fn gpu(nvml: &Nvml, device: &Device<'_>, index: u32) -> Gpu {
             devices: instances(nvml, device, mode.current == 1),
         }),
         processes: processes(device),
-        ..Gpu::default()
+        links: links(device),
     }
 }
 
@@ -204,7 +199,7 @@ fn brand_word(brand: Brand) -> &'static str {
 }
 
 /// What changes from moment to moment.
-pub(super) fn moment(nvml: &Nvml) -> Moment {
+pub(crate) fn moment(nvml: &Nvml) -> Moment {
     let mut moment = Moment::default();
     for device in (0..nvml.device_count().unwrap_or(0)).filter_map(|index| nvml.device_by_index(index).ok()) {
         let Ok(uuid) = device.uuid() else { continue };

@@ -3,11 +3,15 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args as ClapArgs, Subcommand, ValueEnum};
+use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
-use super::{FormatArg, table_or_json};
-
-#[derive(Debug, ClapArgs)]
+#[derive(Debug, Parser)]
+#[command(
+    name = "jobc oci",
+    bin_name = "jobc oci",
+    about = "Make, start and remove containers as an OCI runtime does, for podman, containerd and others",
+    max_term_width = 100
+)]
 pub(crate) struct OciArgs {
     /// Keep the containers' state in this folder
     #[arg(long, value_name = "DIR")]
@@ -52,6 +56,12 @@ pub(crate) enum CgroupManager {
     Systemd,
     /// Nobody
     Disabled,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ListFormat {
+    Table,
+    Json,
 }
 
 #[derive(Debug, Subcommand)]
@@ -113,8 +123,8 @@ pub(crate) enum OciCommand {
     /// Show the processes of a container
     Ps {
         /// How they are shown
-        #[arg(long, short, value_parser = table_or_json(), default_value = "table")]
-        format: FormatArg,
+        #[arg(long, short, value_enum, default_value_t = ListFormat::Table)]
+        format: ListFormat,
         /// The container's name
         id: String,
         /// Options of ps(1); `-ef` unless given
@@ -124,8 +134,8 @@ pub(crate) enum OciCommand {
     /// List the containers
     List {
         /// How they are shown
-        #[arg(long, short, value_parser = table_or_json(), default_value = "table")]
-        format: FormatArg,
+        #[arg(long, short, value_enum, default_value_t = ListFormat::Table)]
+        format: ListFormat,
         /// Only their names
         #[arg(long, short)]
         quiet: bool,
@@ -174,7 +184,7 @@ pub(crate) struct CreateArgs {
 #[allow(clippy::struct_excessive_bools)] // each is a switch of the command line
 pub(crate) struct ExecArgs {
     /// Take the process from this file: a `process` as in config.json
-    #[arg(long, short, value_name = "FILE", conflicts_with_all = ["command", "cwd", "env", "user", "additional_gids", "cap"])]
+    #[arg(long, short, value_name = "FILE", conflicts_with_all = ["command", "cwd", "env", "user", "additional_gids", "cap", "apparmor", "process_label"])]
     pub process: Option<PathBuf>,
     /// Give it a terminal
     #[arg(long, short)]
@@ -197,6 +207,12 @@ pub(crate) struct ExecArgs {
     /// Give up gaining privileges
     #[arg(long)]
     pub no_new_privs: bool,
+    /// Its profile of AppArmor, in place of the container's
+    #[arg(long, value_name = "PROFILE")]
+    pub apparmor: Option<String>,
+    /// Its label of SELinux, in place of the container's
+    #[arg(long, value_name = "LABEL")]
+    pub process_label: Option<String>,
     /// Leave it running
     #[arg(long, short)]
     pub detach: bool,

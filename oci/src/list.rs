@@ -8,12 +8,12 @@ use jobc_runtime::error::{Error, Kind, Result};
 use jobc_runtime::state::store::Store;
 use jobc_runtime::state::{Id, Status, rfc3339};
 
-use super::print_json;
-use crate::args::FormatArg;
+use crate::args::ListFormat;
+use crate::run::print_json;
 use crate::terminal;
 
 /// Lists the containers of a state root.
-pub(super) fn containers(store: &Store, format: FormatArg, quiet: bool) -> Result<()> {
+pub(crate) fn containers(store: &Store, format: ListFormat, quiet: bool) -> Result<()> {
     let records = store.list()?;
     if quiet {
         terminal::print(&records.iter().map(|record| format!("{}\n", record.id)).collect::<String>());
@@ -23,7 +23,7 @@ pub(super) fn containers(store: &Store, format: FormatArg, quiet: bool) -> Resul
         let folder = store.folder(&Id::new(&record.id).ok()?);
         Some((record, container::status(&folder, record), folder))
     });
-    if format == FormatArg::Json {
+    if format == ListFormat::Json {
         let mut states = Vec::new();
         for (record, status, folder) in found {
             // A container that is just being removed has no config.json any more.
@@ -61,9 +61,9 @@ fn table<const N: usize>(rows: &[[String; N]]) -> String {
 }
 
 /// Shows the processes of a container: their numbers, or the lines of ps(1) about them.
-pub(super) fn processes(store: &Store, id: &Id, format: FormatArg, options: &[OsString]) -> Result<()> {
+pub(crate) fn processes(store: &Store, id: &Id, format: ListFormat, options: &[OsString]) -> Result<()> {
     let processes = container::processes(store, id)?;
-    if format == FormatArg::Json {
+    if format == ListFormat::Json {
         return print_json(&processes);
     }
     let options = if options.is_empty() { &["-ef".into()][..] } else { options };

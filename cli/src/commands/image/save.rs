@@ -1,0 +1,126 @@
+//! `jobc image save`: images as one archive.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, IsTerminal as _, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use jobc_runtime::error::{Error, Kind};
+use jobc_runtime::image::{Descriptor, Platform, Reference, Store, save};
+use jobc_runtime::signals::Signals;
+
+use crate::args::FormatArg;
+use crate::args::image::SaveArgs;
+use crate::commands::jobs::{Failure, Result};
+use crate::input::reason;
+use crate::progress::Meter;
+use crate::quantity::bytes;
+use crate::{interruptible, terminal};
+
+/// Bytes that are written at a time.
+const AT_A_TIME: usize = 1 << 18;
+
+/// Images as they are called on the command line, and which of a list's is the one for readers of one alone.
+struct Asked {
+    images: Vec<(Descriptor, Option<Reference>)>,
+    platform: Platform,
+}
+
+pub(super) fn run(args: &SaveArgs, store: &Store) -> Result<ExitCode> {
+    let platform = args.platform.as_deref().map(str::parse).transpose().map_err(Failure::wrong_use)?;
+    let asked = Asked {
+        images: args.images.iter().map(|image| found(store, image)).collect::<Result<_>>()?,
+        platform: platform.unwrap_or_else(Platform::here),
+    };
+    let meter = Meter::new(FormatArg::Text, args.quiet);
+    match args.output.as_deref().filter(|path| *path != Path::new("-")) {
+        // What is no file is not replaced: a pipe, a device.
+        Some(path) if fs::metadata(path).is_ok_and(|is| !is.is_file()) => {
+            let output =
+                File::options().write(true).open(path).map_err(|error| cannot_write(path, &error))?;
+            asked.pour(store, &meter, output)?;
+        }
+        Some(path) => return asked.write(store, meter, path, args.quiet),
+        None if args.output.is_none() && io::stdout().is_terminal() => {
+            let error = Error::new(Kind::Config, "an archive is nothing for a terminal");
+            return Err(Failure::wrong_use(error.help("name a file with `-o`, or take it in a pipe")));
+        }
+        None => asked.pour(store, &meter, io::stdout().lock())?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// An image with the name that it is to have in the archive.
+fn found(store: &Store, word: &str) -> Result<(Descriptor, Option<Reference>)> {
+    let found = super::name::find(store, word)?;
+    Ok((found.descriptor, found.name.and_then(|name| name.parse().ok())))
+}
+
+impl Asked {
+    /// Writes the archive to who takes it as it comes; a signal ends this program in the middle.
+    fn pour(&self, store: &Store, meter: &Meter, output: impl Write) -> Result<()> {
+        let (mut output, told) =
+            (BufWriter::with_capacity(AT_A_TIME, output), |progress| meter.tell(&progress));
+        save::save(store, &self.images, &self.platform, &told, &AtomicBool::new(false), &mut output)?;
+        meter.clear();
+        Ok(())
+    }
+
+    /// Writes the archive to a file, which has its name when it is whole; of what is interrupted nothing is left.
+    fn write(&self, store: &Store, meter: Meter, path: &Path, quiet: bool) -> Result<ExitCode> {
+        let part = Part::create(path)?;
+        let (told, stopped) = (|progress| meter.tell(&progress), AtomicBool::new(false));
+        let work = || {
+            let mut output = BufWriter::with_capacity(AT_A_TIME, &part.file);
+            save::save(store, &self.images, &self.platform, &told, &stopped, &mut output)
+        };
+        let signals = Signals::take()?;
+        let saved = interruptible::run(&signals, work, |_| stopped.store(true, Ordering::Relaxed))?;
+        drop(meter);
+        if stopped.load(Ordering::Relaxed) {
+            return Ok(ExitCode::from(super::INTERRUPTED));
+        }
+        saved?;
+        let size = part.finish(path).map_err(|error| cannot_write(path, &error))?;
+        if !quiet {
+            terminal::print(&format!("{}, {}\n", path.display(), bytes(size)));
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// A file that is not whole yet, beside the one that it is to become; it goes away unless it is finished.
+struct Part {
+    path: PathBuf,
+    file: File,
+}
+
+impl Part {
+    fn create(whole: &Path) -> Result<Self> {
+        let mut name = whole.as_os_str().to_owned();
+        name.push(format!(".{}.part", std::process::id()));
+        let path = PathBuf::from(name);
+        let file = File::create(&path).map_err(|error| cannot_write(&path, &error))?;
+        Ok(Self { path, file })
+    }
+
+    /// Gives the file its name, when its bytes are on the disk; says how many there are.
+    fn finish(self, whole: &Path) -> io::Result<u64> {
+        self.file.sync_all()?;
+        let size = self.file.metadata()?.len();
+        fs::rename(&self.path, whole)?;
+        Ok(size)
+    }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        // It has another name, or nobody wants it.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+fn cannot_write(path: &Path, error: &io::Error) -> Error {
+    Error::new(Kind::Machine, format!("cannot write `{}`: {}", path.display(), reason(error)))
+}

@@ -1,0 +1,52 @@
+//! Folders in which NVIDIA's driver is found: those of distributions, of NVIDIA's installer, and of clusters that mount it.
+//!
+//! In containers of a cluster the driver often lies below [`MOUNTED`], which neither the loader nor `PATH` knows by itself
+//! (Google's and others' device plugins mount it there).
+
+use std::path::Path;
+
+/// Where clusters mount the driver, with `bin`, `lib64` and `share`.
+pub(super) const MOUNTED: &str = "/usr/local/nvidia";
+
+/// Folders of programs, the usual first.
+pub(super) const PROGRAMS: [&str; 8] = [
+    "/usr/bin",
+    "/usr/sbin",
+    "/bin",
+    "/sbin",
+    "/usr/local/bin",
+    "/usr/local/nvidia/bin",
+    "/opt/nvidia/bin",
+    "/run/current-system/sw/bin",
+];
+
+/// Folders of libraries.
+pub(super) const LIBRARIES: [&str; 13] = [
+    "/usr/lib/x86_64-linux-gnu",
+    "/usr/lib/aarch64-linux-gnu",
+    "/usr/lib64",
+    "/usr/lib/x86_64-linux-gnu/nvidia/current",
+    "/usr/lib/aarch64-linux-gnu/nvidia/current",
+    "/usr/lib64/nvidia",
+    "/usr/local/nvidia/lib64",
+    "/usr/local/nvidia/lib",
+    "/run/opengl-driver/lib",
+    "/usr/lib/i386-linux-gnu",
+    "/usr/lib/i386-linux-gnu/nvidia/current",
+    "/usr/lib32",
+    "/usr/lib",
+];
+
+/// Folders that every loader searches without being told (ld.so(8)), by what distributions build into it.
+const OF_THE_LOADER: [&str; 4] =
+    ["/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib"];
+
+/// Whether programs find a file of this folder by its name alone, as every `PATH` has it.
+pub(super) fn is_on_every_path(folder: &Path) -> bool {
+    PROGRAMS[..5].iter().any(|usual| folder == Path::new(usual))
+}
+
+/// Whether loaders search a folder of libraries without being told.
+pub(super) fn is_of_the_loader(folder: &Path) -> bool {
+    OF_THE_LOADER.iter().any(|usual| folder == Path::new(usual))
+}
