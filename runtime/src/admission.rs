@@ -177,32 +177,42 @@ fn shortage(claim: &Claim, capacity: &Capacity, others: &[&Entry]) -> Option<Str
     None
 }
 
-/// Why a job fits on this machine at no time.
+/// Why a job fits on this machine at no time: all of it, so that nobody has to ask again.
 fn never(plan: &JobPlan, claim: &Claim, capacity: &Capacity) -> Option<Error> {
-    let measure =
-        Measure::COUNTED.into_iter().find(|measure| measure.of(claim) > measure.of_machine(capacity))?;
-    let has = measure.of_machine(capacity);
+    let short: Vec<Measure> = Measure::COUNTED
+        .into_iter()
+        .filter(|measure| measure.of(claim) > measure.of_machine(capacity))
+        .collect();
+    if short.is_empty() {
+        return None;
+    }
+    let each = |word: &dyn Fn(Measure) -> String| {
+        short.iter().map(|measure| word(*measure)).collect::<Vec<_>>().join(" and ")
+    };
     let message = format!(
         "the job needs {}, this machine has {}",
-        measure.shown(measure.of(claim)),
-        measure.number(has)
+        each(&|measure| measure.shown(measure.of(claim))),
+        each(&|measure| measure.number(measure.of_machine(capacity)))
     );
-    let fewer = fewer(plan, measure, has);
-    let help = match fewer {
+    let most: Vec<(Measure, u64)> =
+        short.iter().map(|measure| (*measure, measure.of_machine(capacity))).collect();
+    let help = match fewer(plan, &most) {
         Some(way) => format!("run {way}"),
-        None => format!("ask for less {} in the job file", measure.word()),
+        None => format!("ask for {} in the job file", each(&|measure| measure.fewer().to_owned())),
     };
     Some(Error::new(Kind::Unenforceable, message).help(help))
 }
 
-/// How many instances of one role would fit, where taking from that role alone is enough.
-fn fewer(plan: &JobPlan, measure: Measure, has: u64) -> Option<String> {
-    let role = plan.roles.iter().max_by_key(|role| measure.of(&claim::of_role(role)))?;
+/// How many instances of one role would need no more than that, where taking from that role alone is enough.
+fn fewer(plan: &JobPlan, most: &[(Measure, u64)]) -> Option<String> {
+    let (first, _) = most.first()?;
+    let role = plan.roles.iter().max_by_key(|role| first.of(&claim::of_role(role)))?;
     (1..role.instances).rev().find_map(|instances| {
         let mut smaller = plan.clone();
         smaller.roles.iter_mut().find(|other| other.name == role.name)?.instances = instances;
-        (measure.of(&claim::of(&smaller)) <= has)
-            .then(|| format!("fewer instances with `--scale {}={instances}`", role.name))
+        let claim = claim::of(&smaller);
+        let fits = most.iter().all(|(measure, most)| measure.of(&claim) <= *most);
+        fits.then(|| format!("fewer instances with `--scale {}={instances}`", role.name))
     })
 }
 

@@ -125,7 +125,7 @@ pub(super) fn too_much(
     let message =
         if there.is_empty() || kind.is_empty() { message } else { format!("{message}: it has {there}") };
     let most = u64::try_from(inventory.devices().len()).unwrap_or(u64::MAX);
-    let fewer = super::fewer(plan, super::Measure::Gpus, most.min(claim.gpus.saturating_sub(1)));
+    let fewer = super::fewer(plan, &[(super::Measure::Gpus, most.min(claim.gpus.saturating_sub(1)))]);
     let fewer = fewer.filter(|_| kind.is_empty() && most > 0);
     let ways: Vec<String> = fewer.into_iter().chain(["without GPUs with `--no-gpu`".to_owned()]).collect();
     Error::new(Kind::Unenforceable, message).help(format!("run {}", ways.join(", or ")))

@@ -78,6 +78,8 @@ fn what_never_fits_is_refused_with_the_numbers_and_a_way_out() {
             asked(3, json!({"cpu_millis": 3500})),
             asked(1, json!({"memory_bytes": 17 * GIB})),
             asked(2, json!({"disk_bytes": 51 * GIB})),
+            asked(1, json!({"cpu_millis": 9000, "memory_bytes": 17 * GIB})),
+            asked(3, json!({"cpu_millis": 4000, "memory_bytes": 9 * GIB})),
         ]
         .join("\n\n"),
         @r"
@@ -94,6 +96,12 @@ fn what_never_fits_is_refused_with_the_numbers_and_a_way_out() {
     ask for less memory in the job file
 
     the job needs 102 GiB of disk, this machine has 100 GiB
+    run fewer instances with `--scale worker=1`
+
+    the job needs 9 CPUs and 17 GiB of memory, this machine has 8 and 16 GiB
+    ask for fewer CPUs and less memory in the job file
+
+    the job needs 12 CPUs and 27 GiB of memory, this machine has 8 and 16 GiB
     run fewer instances with `--scale worker=1`
     "
     );

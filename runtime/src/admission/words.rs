@@ -35,8 +35,17 @@ impl Measure {
         }
     }
 
-    /// The word behind `less`.
-    pub(super) fn word(self) -> &'static str {
+    /// What to ask for in place of too much.
+    pub(super) fn fewer(self) -> &'static str {
+        match self {
+            Self::Gpus => "fewer GPUs",
+            Self::Cpus => "fewer CPUs",
+            Self::Memory => "less memory",
+            Self::Disk => "less disk",
+        }
+    }
+
+    fn word(self) -> &'static str {
         match self {
             Self::Gpus => "GPUs",
             Self::Cpus => "CPUs",
