@@ -29,7 +29,7 @@ oracles *arguments:
     tests/oracles/selftest
     tests/oracles/run {{ arguments }}
 
-# Build target/release/jobc and jobc-oci as they are handed out: static files
+# Build what is handed out, into target/release: jobc, jobc-oci, jobc-nvml
 release:
     ./release
 
