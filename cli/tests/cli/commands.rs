@@ -42,8 +42,6 @@ Commands:
   gc           Remove old records, and what killed commands have left
   image        Fetch, show and send images
   gpu          Show the GPUs of this machine and who has them
-  oci          Make, start and remove containers as an OCI runtime does, for podman, containerd and
-               others
   lock         Write down the digest that each of a job's images stands for, in jobc.lock
   plan         Print the plan: what was decided, with every default filled in
   schema       Print a JSON Schema
@@ -55,6 +53,8 @@ Commands:
   doctor       Show what this machine can do for containers, and how to get what is missing
   completions  Print a shell's completion script
   man          Print the manual page
+  oci          Make, start and remove containers as an OCI runtime does, for podman, containerd and
+               others
   help         Print this message or the help of the given subcommand(s)
 
 Options:
