@@ -47,8 +47,8 @@ impl Place {
     }
 }
 
-fn name(text: &str) -> Option<Reference> {
-    Some(text.parse().unwrap())
+fn name(text: &str) -> Reference {
+    text.parse().unwrap()
 }
 
 /// The files of an archive with their content, in their order.
@@ -72,8 +72,8 @@ fn files(archive: &[u8]) -> IndexMap<String, Vec<u8>> {
 fn what_is_saved_is_a_layout_and_what_docker_saves() {
     let place = Place::new();
     let images = [
-        (place.image("amd64", b"one"), name("org/app:1")),
-        (place.image("amd64", b"two"), name("r.lan:5000/b:2")),
+        (place.image("amd64", b"one"), Some(name("org/app:1"))),
+        (place.image("amd64", b"two"), Some(name("r.lan:5000/b:2"))),
     ];
     let archive = place.saved(&images).unwrap();
     let files = files(&archive);
