@@ -20,7 +20,8 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "jobs"), str(HERE.parent / "runtime")]
 
 from alone import jobs_of, problems  # noqa: E402
-from judge import REPOSITORY, Judge  # noqa: E402
+from judge import Judge  # noqa: E402
+from made_up import fake_gpus  # noqa: E402
 
 # What stands for the first cards' nodes: devices that only an exact rule opens, none of those that every container has.
 STAND_INS = ("/dev/fuse", "/dev/net/tun", "/dev/loop-control", "/dev/kmsg")
@@ -111,14 +112,6 @@ class Machine:
             words = (*words, "--allow-unenforced")
         return self.jobs.call("run", str(bundle), "--root", str(root), *words,
                               JOBC_DRIVER_ROOT=str(self.root), JOBC_NVML="", **environment)
-
-
-def fake_gpus(judge):
-    for folder in ("release", "debug"):
-        program = REPOSITORY / "target" / folder / "fake-gpus"
-        if program.exists():
-            return str(program)
-    return judge.skip("`fake-gpus` is not built: cargo build -p jobc-fake-gpus")
 
 
 def main():

@@ -19,7 +19,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "jobs"), str(HERE.parent / "runtime")]
 
 from alone import jobs_of, problems  # noqa: E402
-from injection import fake_gpus  # noqa: E402
+from made_up import fake_gpus  # noqa: E402
 from judge import Judge  # noqa: E402
 
 NODES = "{ ls /dev | grep -x 'nvidia[0-9]*' || true; } | tr '\\n' ' '"
