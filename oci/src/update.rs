@@ -62,10 +62,13 @@ fn change(args: &UpdateArgs) -> Result<Value> {
     for (section, field, value) in options.into_iter().filter(|(.., value)| !value.is_null()) {
         let Some(sections) = change.as_object_mut() else { break };
         let section = sections.entry(section).or_insert_with(|| json!({}));
-        if !section.is_object() {
+        if section.is_null() {
             *section = json!({});
         }
-        section[field] = value;
+        // What is no section stays as it is, and is refused as such.
+        if let Some(section) = section.as_object_mut() {
+            section.insert(field.to_owned(), value);
+        }
     }
     Ok(change)
 }

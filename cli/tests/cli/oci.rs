@@ -235,6 +235,7 @@ fn limits_of_a_running_container_are_changed() {
         echo '{\"devices\": [{\"allow\": true}]}' | $J update -r - a; echo devices $?
         echo '{\"disk\": 7}' | $J update -r - a; echo disk $?
         echo nonsense | $J update -r - a; echo nonsense $?
+        echo '{\"memory\": 5}' | $J update --memory 1m --resources - a; echo section $?
         $J update --memory 5x a 2>/dev/null; echo size $?
         $J kill a KILL; until_is a stopped
         $J update --pids-limit 5 a; echo update $?
@@ -253,6 +254,7 @@ paused 0
 devices 125
 disk 125
 nonsense 125
+section 125
 size 125
 stopped
 update 125
@@ -267,6 +269,7 @@ error: `/linux/resources/devices`: the rules about devices of a container that i
 error: `/linux/resources/disk`: `disk` is no part of a container's resources
  = help: there are `memory`, `cpu`, `pids`, `blockIO`, `hugepageLimits`, `network`, `rdma`, `unified`
 error: the resources are not JSON: expected ident at line 1 column 2
+error: `/linux/resources/memory`: `5` is not an object
 error: container `a` is stopped, not running
 
 "#]]

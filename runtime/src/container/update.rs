@@ -123,7 +123,13 @@ fn sections(change: &Value, old: &Value) -> Result<Vec<&'static str>> {
     for (key, value) in fields {
         let at = format!("/linux/resources/{key}");
         match SECTIONS.iter().find(|section| *section == key) {
-            Some(section) => sections.push(*section),
+            Some(section) if value.is_object() || (*section == "hugepageLimits" && value.is_array()) => {
+                sections.push(*section);
+            }
+            Some(section) => {
+                let wanted = if *section == "hugepageLimits" { "a list" } else { "an object" };
+                return Err(Error::new(Kind::Config, format!("`{value}` is not {wanted}")).at(at));
+            }
             None if key == "devices" && *value == old["devices"] => {}
             None if key == "devices" => {
                 return Err(Error::new(
