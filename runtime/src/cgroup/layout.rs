@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 use super::Controller;
 use crate::error::{Error, Result};
-use crate::kernel_file;
+use crate::kernel_file::{self, unescaped};
 
 /// The hierarchies of this machine, and where this process is in them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -147,7 +147,7 @@ impl Mount {
     fn parse(line: &str) -> Option<Self> {
         let (before, after) = line.split_once(" - ")?;
         let mut before = before.split(' ').skip(3);
-        let (root, point) = (unescape(before.next()?), unescape(before.next()?));
+        let (root, point) = (unescaped(before.next()?.as_bytes()), unescaped(before.next()?.as_bytes()));
         let mut after = after.split(' ');
         let kind = after.next()?;
         let options = after.nth(1)?.split(',').map(ToOwned::to_owned).collect();
@@ -182,26 +182,6 @@ impl Mount {
 /// The mount of a hierarchy that shows most of it: with several, one whose root is the hierarchy's own.
 fn best<'a>(mounts: &'a [Mount], name: &str) -> Option<&'a Mount> {
     mounts.iter().filter(|mount| mount.is(name)).min_by_key(|mount| mount.root.components().count())
-}
-
-/// Undoes the kernel's `\040` for blanks in paths.
-fn unescape(text: &str) -> PathBuf {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&first, after)) = rest.split_first() {
-        let octal = after.get(..3).and_then(|digits| std::str::from_utf8(digits).ok());
-        match octal.and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
-            Some(byte) if first == b'\\' => {
-                bytes.push(byte);
-                rest = &after[3..];
-            }
-            _ => {
-                bytes.push(first);
-                rest = after;
-            }
-        }
-    }
-    PathBuf::from(<std::ffi::OsString as std::os::unix::ffi::OsStringExt>::from_vec(bytes))
 }
 
 /// Reads a file that the kernel shows as a whole, or as far as the text has room (seq_file.rst): with room left it is all.

@@ -4,7 +4,6 @@ mod parts;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::ffi::OsStringExt as _;
 use std::path::PathBuf;
 
 use oci_spec::runtime::LinuxNamespaceType;
@@ -12,6 +11,7 @@ use oci_spec::runtime::LinuxNamespaceType;
 use super::{Root, Upper};
 use crate::bundle::{Bundle, because};
 use crate::error::{Error, Kind, Result};
+use crate::kernel_file::unescaped;
 
 /// An overlay over `/` that has no place yet. Its writable layer is as large as the annotation `dev.jobc.disk` says.
 pub(super) fn overlay(bundle: &Bundle) -> Result<Root> {
@@ -115,24 +115,6 @@ fn mounts(table: &[u8]) -> BTreeMap<PathBuf, Kept> {
         found.insert(place, if hidden { Kept::Hidden } else { Kept::Shown });
     }
     found
-}
-
-/// A path in which a space, a tab, a line's end and a backslash stand as octal numbers.
-fn unescaped(field: &[u8]) -> PathBuf {
-    let mut bytes = Vec::with_capacity(field.len());
-    let mut rest = field;
-    while let Some((&first, behind)) = rest.split_first() {
-        let code =
-            behind.get(..3).filter(|_| first == b'\\').and_then(|digits| std::str::from_utf8(digits).ok());
-        if let Some(byte) = code.and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
-            bytes.push(byte);
-            rest = &behind[3..];
-        } else {
-            bytes.push(first);
-            rest = behind;
-        }
-    }
-    PathBuf::from(std::ffi::OsString::from_vec(bytes))
 }
 
 #[cfg(test)]
