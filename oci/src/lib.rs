@@ -43,8 +43,9 @@ pub fn complain_of_panic(panic: &std::panic::PanicHookInfo<'_>) {
 #[cfg(target_os = "linux")]
 mod command_line {
     use std::ffi::OsString;
+    use std::mem::ManuallyDrop;
 
-    use clap::{CommandFactory as _, Parser as _};
+    use clap::{CommandFactory as _, FromArgMatches as _};
 
     use super::args::OciArgs;
     use super::{OWN_FAILURE, complain_of_panic};
@@ -61,7 +62,15 @@ mod command_line {
             complain_of_panic(panic);
             std::process::exit(i32::from(OWN_FAILURE));
         }));
-        OciArgs::try_parse_from(words).map_or_else(|error| misused(&error), |args| super::run::run(&args))
+        read(words).map_or_else(|error| misused(&error), |args| super::run::run(&args))
+    }
+
+    /// What [`clap::Parser::try_parse_from`] does, but that the tree of commands is not taken apart again: that was a
+    /// twentieth of all that a start does of its own.
+    fn read(words: impl Iterator<Item = OsString>) -> clap::error::Result<OciArgs> {
+        let mut command = ManuallyDrop::new(command());
+        let matches = command.try_get_matches_from_mut(words)?;
+        OciArgs::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
     }
 
     /// Says what is wrong with a command line, or prints the help that it asks for; returns the exit code.
