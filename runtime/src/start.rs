@@ -8,6 +8,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use crate::c_list::CList;
 use crate::error::{Error, Result};
 use crate::labels::Label;
+use crate::mounts::id_mapped;
 use crate::operation::Operation;
 use crate::prepare::Prepared;
 use crate::process::{Gate, Launch, Process, Program};
@@ -48,6 +49,7 @@ impl Prepared {
             failure_writer.as_raw_fd(),
         )?;
         let mut steps = self.steps;
+        let trees = id_mapped::make(&mut steps)?;
         let mut needed = vec![image.as_raw_fd(), failure_writer.as_raw_fd()];
         for step in &steps {
             match &step.operation {
@@ -70,6 +72,7 @@ impl Prepared {
         let held = steps.iter().any(|step| matches!(step.operation, Operation::Hold(_)));
         let mut descriptors = self.descriptors;
         descriptors.extend(groups.joined);
+        descriptors.extend(trees);
         let launch = Launch {
             steps,
             namespaces: self.namespaces,

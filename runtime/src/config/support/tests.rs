@@ -27,13 +27,7 @@ fn process(fields: &Value) -> Value {
 
 /// For each refused property a configuration that asks for it.
 fn asking() -> Vec<(&'static str, Value)> {
-    let one = json!([{"containerID": 0, "hostID": 0, "size": 1}]);
     vec![
-        (
-            "/mounts/*/uidMappings",
-            json!({"mounts": [{"destination": "/a"}, {"destination": "/b", "uidMappings": one}]}),
-        ),
-        ("/mounts/*/gidMappings", json!({"mounts": [{"destination": "/a", "gidMappings": one}]})),
         ("/process/commandLine", process(&json!({"commandLine": "cmd.exe"}))),
         ("/process/user/username", process(&json!({"user": {"username": "ContainerUser"}}))),
         ("/process/execCPUAffinity", process(&json!({"execCPUAffinity": {"initial": "0-1"}}))),
