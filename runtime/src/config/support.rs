@@ -5,8 +5,6 @@
 
 #![allow(clippy::ref_option)] // the getters of the types return references to options
 
-use std::path::PathBuf;
-
 use oci_spec::runtime::{Linux, Process, Spec};
 use serde::Serialize;
 
@@ -39,8 +37,6 @@ use Support::{Kept, Refused};
 
 const LINUX: &str = "this runtime makes containers of Linux";
 const LEAVE: &str = "remove the section, or start the bundle where it belongs";
-const NOTIFY: &str = "nobody is told of system calls here";
-const NO_NOTIFY: &str = "remove the listener, and `SCMP_ACT_NOTIFY`";
 
 /// The table: JSON Pointers with `*` for an array's index or an object's key.
 #[rustfmt::skip]
@@ -100,14 +96,6 @@ pub const PROPERTIES: &[(&str, Support)] = &[
     ("/linux/cgroupsPath", Kept("cgroup")),
     ("/linux/rootfsPropagation", Kept("rootfs")),
     ("/linux/seccomp", Kept("seccomp")),
-    ("/linux/seccomp/listenerPath", Refused(
-        Asked::Linux(|linux| linux.seccomp().as_ref().is_some_and(|filter| path(filter.listener_path()))),
-        NOTIFY, NO_NOTIFY,
-    )),
-    ("/linux/seccomp/listenerMetadata", Refused(
-        Asked::Linux(|linux| linux.seccomp().as_ref().is_some_and(|filter| text(filter.listener_metadata()))),
-        NOTIFY, NO_NOTIFY,
-    )),
     ("/linux/sysctl", Kept("config::sysctl")),
     ("/linux/maskedPaths", Kept("rootfs")),
     ("/linux/readonlyPaths", Kept("rootfs")),
@@ -175,10 +163,6 @@ impl Config {
 
 fn text(field: &Option<String>) -> bool {
     field.as_ref().is_some_and(|text| !text.is_empty())
-}
-
-fn path(field: &Option<PathBuf>) -> bool {
-    field.as_ref().is_some_and(|path| !path.as_os_str().is_empty())
 }
 
 /// Whether a section says anything; such sections are rare, so they are looked at as JSON.

@@ -102,15 +102,16 @@ fn make_by(
         let at = |error: Error| Error { place: place.clone(), ..error };
         let users = match &mapped.ids {
             Ids::Namespace(fd) => *fd,
-            Ids::Maps(maps) => match namespaces.iter().find(|(known, _)| known == maps) {
-                Some((_, users)) => users.as_raw_fd(),
-                None => {
+            Ids::Maps(maps) => {
+                if let Some((_, users)) = namespaces.iter().find(|(known, _)| known == maps) {
+                    users.as_raw_fd()
+                } else {
                     let users = namespace(maps).map_err(at)?;
                     let fd = users.as_raw_fd();
                     namespaces.push((maps.clone(), users));
                     fd
                 }
-            },
+            }
         };
         let tree = mapped.copy(path, *recursive, users).map_err(at)?;
         mapped.tree = tree.as_raw_fd();
@@ -131,11 +132,14 @@ fn namespace(maps: &IdMaps) -> Result<OwnedFd> {
         cgroup: None,
         attended: true,
         in_user_namespace: true,
+        agent: None,
         // It never comes to that.
         program: Program {
             image: nothing.into(),
             failure: None,
             failure_writer: None,
+            reply: None,
+            reply_writer: None,
             attributes: None,
             arguments: CList::new(Vec::new()),
             environment: CList::new(Vec::new()),

@@ -345,14 +345,14 @@ impl Kernel for Linux {
         call(general::__NR_capset, [address(&header), address(&sets), 0, 0, 0, 0]).map(drop)
     }
 
-    fn seccomp(&self, flags: u32, instructions: &[sock_filter]) -> Result<(), Errno> {
+    fn seccomp(&self, flags: u32, instructions: &[sock_filter]) -> Result<Fd, Errno> {
         const SECCOMP_SET_MODE_FILTER: usize = 1;
         #[repr(C)]
         struct Program(u16, *const sock_filter);
         let program =
             Program(u16::try_from(instructions.len()).map_err(|_| Errno::INVAL)?, instructions.as_ptr());
         let arguments = [SECCOMP_SET_MODE_FILTER, flags as usize, address(&program), 0, 0, 0];
-        call(general::__NR_seccomp, arguments).map(drop)
+        Fd::try_from(call(general::__NR_seccomp, arguments)?).map_err(|_| Errno::BADF)
     }
 
     fn umask(&self, mask: u32) {

@@ -31,14 +31,6 @@ fn asking() -> Vec<(&'static str, Value)> {
         ("/process/commandLine", process(&json!({"commandLine": "cmd.exe"}))),
         ("/process/user/username", process(&json!({"user": {"username": "ContainerUser"}}))),
         ("/process/execCPUAffinity", process(&json!({"execCPUAffinity": {"initial": "0-1"}}))),
-        (
-            "/linux/seccomp/listenerPath",
-            json!({"linux": {"seccomp": {"defaultAction": "SCMP_ACT_ALLOW", "listenerPath": "/run/x"}}}),
-        ),
-        (
-            "/linux/seccomp/listenerMetadata",
-            json!({"linux": {"seccomp": {"defaultAction": "SCMP_ACT_ALLOW", "listenerMetadata": "x"}}}),
-        ),
         ("/linux/intelRdt", json!({"linux": {"intelRdt": {"closID": "x"}}})),
         (
             "/linux/memoryPolicy",
