@@ -10,6 +10,7 @@ import errno
 import fcntl
 import json
 import os
+import select
 import socket
 import struct
 import subprocess
@@ -71,7 +72,13 @@ class Agent:
             threading.Thread(target=self.decide, args=(listener,), daemon=True).start()
 
     def decide(self, listener):
+        waiting = select.poll()
+        waiting.register(listener, select.POLLIN)
         while True:
+            # Where the last process with the filter has gone there is nothing to receive, and no wait for it.
+            if not any(happened & select.POLLIN for _, happened in waiting.poll()):
+                os.close(listener)
+                return
             asked = bytearray(NOTIFICATION)
             try:
                 fcntl.ioctl(listener, RECEIVE, asked)
