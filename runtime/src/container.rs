@@ -19,6 +19,7 @@ use crate::cgroup::{Cgroup, Unenforced};
 use crate::config::Config;
 use crate::error::{Error, Kind, Result};
 use crate::hooks::Stage;
+use crate::seccomp::listener::{self, Agent};
 use crate::secrets::Variables;
 use crate::signals::Signal;
 use crate::state::store::{Entry, Store};
@@ -198,7 +199,16 @@ impl Container {
         let arguments = config.process().as_ref().and_then(|process| process.args().as_deref());
         let program = arguments.and_then(|arguments| arguments.first()).map_or("", String::as_str);
         let pid = self.record.process.map_or(0, |process| process.pid);
-        hold::release(self.entry.path(), program, pid)?;
+        let no_new_privileges =
+            config.process().as_ref().is_some_and(|process| process.no_new_privileges().unwrap_or(false));
+        let agent = match listener::path(&config)? {
+            // Without that promise the filter is loaded already, and its agent was told.
+            Some(path) if no_new_privileges => {
+                Some(Agent::connect(path, &config, &self.record.state(&config, status))?)
+            }
+            _ => None,
+        };
+        hold::release(self.entry.path(), program, pid, agent.as_ref())?;
         stages::run(Stage::Poststart, &config, &self.record, (Status::Running, pid), None).inspect_err(|_| {
             // The hook's failure is what is told.
             let _ = self.end();

@@ -16,6 +16,7 @@ use crate::container::{self, Options};
 use crate::error::{Error, Kind, Result};
 use crate::prepare::join::prepare_further;
 use crate::process::Process;
+use crate::seccomp::listener::{self, Agent};
 use crate::state::store::Store;
 use crate::state::{Id, Status};
 use crate::terminal::socket;
@@ -179,8 +180,13 @@ pub fn exec(store: &Store, id: &Id, request: Request) -> Result<(Process, Option
     let groups = record.cgroup.as_ref().map(|saved| reopened(saved, first.pid)).transpose()?;
     refuse(&config, &process)?;
     // Its namespaces are opened by number; that they are the container's and no stranger's is sure if it lives after.
-    let prepared =
+    let mut prepared =
         prepare_further(&config, &process, first.pid, &mut options, &crate::machine::Machine::look()?)?;
+    if prepared.notifies().is_some()
+        && let Some(path) = listener::path(&config)?
+    {
+        prepared.agent = Some(Agent::connect(path, &config, &record.state(&config, status))?);
+    }
     if !first.is_alive() {
         return Err(Error::new(Kind::State, format!("container `{id}` has ended")));
     }

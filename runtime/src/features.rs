@@ -32,7 +32,7 @@ pub fn features() -> Value {
                 "enabled": true,
                 "actions": [
                     "SCMP_ACT_ALLOW", "SCMP_ACT_ERRNO", "SCMP_ACT_KILL", "SCMP_ACT_KILL_PROCESS",
-                    "SCMP_ACT_KILL_THREAD", "SCMP_ACT_LOG", "SCMP_ACT_TRACE", "SCMP_ACT_TRAP"
+                    "SCMP_ACT_KILL_THREAD", "SCMP_ACT_LOG", "SCMP_ACT_NOTIFY", "SCMP_ACT_TRACE", "SCMP_ACT_TRAP"
                 ],
                 "operators": [
                     "SCMP_CMP_EQ", "SCMP_CMP_GE", "SCMP_CMP_GT", "SCMP_CMP_LE", "SCMP_CMP_LT",
@@ -44,7 +44,8 @@ pub fn features() -> Value {
                     "SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV"
                 ],
                 "supportedFlags": [
-                    "SECCOMP_FILTER_FLAG_LOG", "SECCOMP_FILTER_FLAG_SPEC_ALLOW", "SECCOMP_FILTER_FLAG_TSYNC"
+                    "SECCOMP_FILTER_FLAG_LOG", "SECCOMP_FILTER_FLAG_SPEC_ALLOW", "SECCOMP_FILTER_FLAG_TSYNC",
+                    "SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV"
                 ]
             },
             "apparmor": {"enabled": kept("/process/apparmorProfile")},

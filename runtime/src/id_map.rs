@@ -9,7 +9,7 @@ pub(crate) mod subordinate;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use oci_spec::runtime::{Linux, LinuxIdMapping, Spec};
+use oci_spec::runtime::{Linux, LinuxIdMapping, Mount, Spec};
 use rustix::process::{Gid, Uid};
 
 use crate::bundle::because;
@@ -68,19 +68,33 @@ impl IdMaps {
 
     /// Reads the maps of config.json and checks them by the kernel's rules; nothing if it has none.
     pub fn read(linux: &Linux) -> Result<Option<Self>> {
-        let users = linux.uid_mappings().as_deref().unwrap_or_default();
-        let groups = linux.gid_mappings().as_deref().unwrap_or_default();
-        match (users, groups) {
+        Self::both(linux.uid_mappings().as_deref(), linux.gid_mappings().as_deref(), "/linux")
+    }
+
+    /// Reads the maps of a mount that stands at `place`, such as `/mounts/3`; nothing if it has none of its own.
+    ///
+    /// `inside` are then the ids in the file system, and `outside` those on the machine that they are seen as.
+    pub fn of_mount(mount: &Mount, place: &str) -> Result<Option<Self>> {
+        Self::both(mount.uid_mappings().as_deref(), mount.gid_mappings().as_deref(), place)
+    }
+
+    fn both(
+        users: Option<&[LinuxIdMapping]>,
+        groups: Option<&[LinuxIdMapping]>,
+        place: &str,
+    ) -> Result<Option<Self>> {
+        let at = |name: &str| format!("{place}/{name}");
+        match (users.unwrap_or_default(), groups.unwrap_or_default()) {
             ([], []) => Ok(None),
             ([], _) => Err(Error::new(Kind::Config, "groups are mapped and users are not")
-                .at("/linux/uidMappings")
+                .at(at("uidMappings"))
                 .help("write both, or neither")),
             (_, []) => Err(Error::new(Kind::Config, "users are mapped and groups are not")
-                .at("/linux/gidMappings")
+                .at(at("gidMappings"))
                 .help("write both, or neither")),
-            _ => Ok(Some(Self {
-                users: IdMap::of(users, "/linux/uidMappings")?,
-                groups: IdMap::of(groups, "/linux/gidMappings")?,
+            (users, groups) => Ok(Some(Self {
+                users: IdMap::of(users, &at("uidMappings"))?,
+                groups: IdMap::of(groups, &at("gidMappings"))?,
             })),
         }
     }

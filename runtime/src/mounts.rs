@@ -6,6 +6,7 @@
 mod at_once;
 pub mod cgroups;
 mod copy_up;
+pub mod id_mapped;
 
 use std::ffi::{CStr, CString};
 use std::fmt;
@@ -17,6 +18,7 @@ use linux_raw_sys::general::{
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
+use self::id_mapped::IdMapped;
 use crate::config::mount_options::{Propagation, Recursive};
 use crate::operation::Child;
 use crate::rootfs::{Last, Place};
@@ -57,6 +59,8 @@ pub enum Source {
         path: CString,
         /// Whether the mounts below it come along.
         recursive: bool,
+        /// Whether it shows other owners than the file system has; the parent makes such a copy of the tree ahead.
+        id_mapped: Option<IdMapped>,
     },
 }
 
@@ -69,7 +73,8 @@ impl Mount {
         }
         let mount = match &self.source {
             Source::New { kind, parameters, .. } => new(kernel, kind, parameters, self.attributes.set)?,
-            Source::Bind { path, recursive } => {
+            Source::Bind { id_mapped: Some(IdMapped { tree, .. }), .. } => *tree,
+            Source::Bind { path, recursive, .. } => {
                 let source = kernel.open(CWD, path, OFlags::PATH, Mode::empty(), ResolveFlags::empty())?;
                 let tree = kernel.clone_tree(source, c"", *recursive)?;
                 kernel.close(source);
@@ -150,6 +155,9 @@ impl fmt::Display for Mount {
             if self.below.is_some_and(|below| below.set & u64::from(bit) != 0) {
                 words.push(format!("all below {word}"));
             }
+        }
+        if let Source::Bind { id_mapped: Some(id_mapped), .. } = &self.source {
+            words.push(id_mapped.to_string());
         }
         if let Source::New { parameters, .. } = &self.source {
             words.extend(parameters.iter().map(|(key, value)| {

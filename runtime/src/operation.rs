@@ -235,7 +235,10 @@ impl Operation {
             Self::SetScheduler(attributes) => kernel.sched_setattr(attributes),
             Self::SetIoPriority(value) => kernel.ioprio_set(*value),
             Self::NoNewPrivileges => kernel.prctl(Prctl::NoNewPrivileges),
-            Self::LoadFilter(program) => kernel.seccomp(program.flags, &program.instructions),
+            Self::LoadFilter(program) => {
+                let listener = kernel.seccomp(program.flags, &program.instructions)?;
+                if program.notifies() { child.report.hand_over(listener) } else { Ok(()) }
+            }
             Self::BecomeUser { uid, gid, groups } => {
                 privileges::become_user(kernel, *uid, *gid, groups.as_deref())
             }

@@ -26,6 +26,7 @@ use crate::namespaces::{Join, Namespace};
 use crate::operation::{Operation, Step};
 use crate::root::Root;
 use crate::seccomp::Program as Filter;
+use crate::seccomp::listener::Agent;
 use crate::secrets::Variables;
 
 /// A container that could be started: its steps, and what its parent has to do.
@@ -45,6 +46,8 @@ pub struct Prepared {
     pub hidden: bool,
     /// Whether the container is in a user namespace of its own.
     pub in_user_namespace: bool,
+    /// Who gets the listener of its filter, where it has one ([`Prepared::notifies`]); set by who asks for the process.
+    pub agent: Option<Agent>,
     /// What is executed.
     pub program: Program,
     /// Descriptors that steps name.
@@ -53,6 +56,27 @@ pub struct Prepared {
     pub report: Option<std::os::fd::OwnedFd>,
     /// What a person should know of it, a line each: nothing is refused, and something is not as it was written.
     pub said: Vec<String>,
+}
+
+impl Prepared {
+    /// Whether calls of the program are decided by an agent: nothing where not, else when the filter is loaded.
+    pub fn notifies(&self) -> Option<Loaded> {
+        let early =
+            |step: &Step| matches!(&step.operation, Operation::LoadFilter(filter) if filter.notifies());
+        match &self.program.filter {
+            Some(filter) if filter.notifies() => Some(Loaded::Last),
+            _ => self.steps.iter().any(early).then_some(Loaded::Early),
+        }
+    }
+}
+
+/// When a filter is loaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loaded {
+    /// By the trampoline, right before the program.
+    Last,
+    /// As a step, while there is the right to.
+    Early,
 }
 
 /// Where control groups are, and which the container gets.
@@ -171,6 +195,7 @@ pub fn prepare(
         id_maps: identity.id_maps,
         hooks: parent_hooks(spec),
         in_user_namespace: identity.in_user_namespace,
+        agent: None,
         program,
         descriptors,
         report: options.report.take(),

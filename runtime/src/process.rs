@@ -14,7 +14,7 @@ mod report;
 mod stack;
 
 use std::ffi::c_void;
-use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
 use std::sync::atomic::Ordering;
 
 use linux_raw_sys::general::{self, clone_args};
@@ -25,12 +25,14 @@ use crate::c_list::CList;
 use crate::error::{Error, Kind, Result};
 use crate::namespaces::{Join, Namespace};
 use crate::operation::{Child, Step};
+use crate::seccomp::listener::{self, Agent};
 use crate::syscall::linux::Linux;
 use crate::syscall::{Kernel as _, Prctl, raw};
-use crate::trampoline::{Failure, outcome};
+use crate::trampoline::outcome::Heard;
+use crate::trampoline::{Failure, TAKEN, outcome};
 
 pub(crate) use hook::run_hook;
-use report::{AT_IDS, GONE, HELD, wait};
+use report::{AT_IDS, AT_LISTENER, GONE, HELD, wait};
 pub use report::{Gate, Report};
 use stack::SignalsBlocked;
 pub(crate) use stack::Stack;
@@ -46,6 +48,10 @@ pub struct Program {
     /// The other side of `failure`. The child has its own, so the parent closes this one once the child has left the
     /// shared memory, and then the end of `failure` is the program's start.
     pub failure_writer: Option<OwnedFd>,
+    /// Where the new process hears that the filter's listener was taken, if its trampoline has one to hand over.
+    pub reply: Option<RawFd>,
+    /// The other side of `reply`, where this process takes the listener.
+    pub reply_writer: Option<OwnedFd>,
     /// Where the new process keeps the folder of its own attributes, for the trampoline ([`crate::labels`]).
     pub attributes: Option<OwnedFd>,
     /// The arguments, with the program's name first.
@@ -71,6 +77,8 @@ pub struct Launch {
     pub attended: bool,
     /// Whether the process is in a user namespace that is not the machine's.
     pub in_user_namespace: bool,
+    /// Who gets the listener of the filter, where it has one and this process takes it.
+    pub agent: Option<Agent>,
     /// What it becomes.
     pub program: Program,
     /// Descriptors that steps name, kept open until the process has its own.
@@ -153,6 +161,11 @@ impl Process {
                 GONE => break,
                 HELD => return Ok(()),
                 AT_IDS => Gate::IdMaps,
+                AT_LISTENER => {
+                    shared.report.open(true);
+                    refused = shared.take_listener(self.pid, self.pidfd.as_fd()).err().or(refused);
+                    continue;
+                }
                 _ => Gate::Hooks,
             };
             match parent(gate, self.pid) {
@@ -165,7 +178,7 @@ impl Process {
         }
         let Some(mut shared) = self.shared.take() else { return Ok(()) };
         let failed = refused.or_else(|| shared.failure());
-        if let Some(error) = failed.or_else(|| shared.program_failure(self.pid).err()) {
+        if let Some(error) = failed.or_else(|| shared.program_failure(self.pid, self.pidfd.as_fd()).err()) {
             let _ = self.wait();
             return Err(error);
         }
@@ -174,7 +187,6 @@ impl Process {
 
     /// Waits for the process's end.
     pub fn wait(&self) -> Result<Exit> {
-        use std::os::fd::AsFd as _;
         let options = WaitIdOptions::EXITED;
         let status =
             rustix::io::retry_on_intr(|| rustix::process::waitid(WaitId::PidFd(self.pidfd.as_fd()), options))
@@ -335,15 +347,40 @@ impl Shared {
         Some(if let Some(place) = &step.place { error.at(place) } else { error })
     }
 
+    /// Hands the listener of a filter on that the child loads as a step.
+    fn take_listener(&self, pid: u32, pidfd: BorrowedFd<'_>) -> Result<()> {
+        let (Some(listener), Some(agent)) = (self.report.listener(), &self.launch.agent) else {
+            return Ok(());
+        };
+        let handed = agent.hand_over(pid, pidfd, listener);
+        self.report.took(handed.is_ok());
+        handed
+    }
+
     /// What the trampoline says: nothing when the user's program runs.
-    fn program_failure(&mut self, pid: u32) -> Result<()> {
+    fn program_failure(&mut self, pid: u32, pidfd: BorrowedFd<'_>) -> Result<()> {
         let program = &mut self.launch.program;
         drop(program.failure_writer.take());
         let Some(failure) = &program.failure else { return Ok(()) };
-        let failure = outcome::wait(failure, pid)
-            .map_err(|errno| Error::machine("learn whether the program was started", errno))?;
-        let name = || program.arguments.first().map(|name| name.to_string_lossy()).unwrap_or_default();
-        failure.map_or(Ok(()), |failure| Err(failure.error(&name())))
+        let machine = |errno| Error::machine("learn whether the program was started", errno);
+        loop {
+            match outcome::wait(failure, pid).map_err(machine)? {
+                Heard::Runs => return Ok(()),
+                Heard::Failed(failure) => {
+                    let name = program.arguments.first().map(|name| name.to_string_lossy());
+                    return Err(failure.error(&name.unwrap_or_default()));
+                }
+                Heard::Listener(listener) => {
+                    // Without a word the trampoline ends: the writer goes with this.
+                    let writer = program.reply_writer.take();
+                    let (Some(agent), Some(writer)) = (&self.launch.agent, writer) else {
+                        return Err(listener::unexpected());
+                    };
+                    agent.hand_over(pid, pidfd, listener)?;
+                    rustix::io::write(&writer, &[TAKEN]).map_err(machine)?;
+                }
+            }
+        }
     }
 }
 
@@ -394,6 +431,9 @@ extern "C" fn begin(data: *mut c_void) -> ! {
         let _ = Linux.keep_on_exec(writer.as_raw_fd());
     }
     // So it does with these; without them it says that it cannot.
+    if let Some(reply) = shared.launch.program.reply {
+        let _ = Linux.keep_on_exec(reply);
+    }
     if let Some(attributes) = &shared.launch.program.attributes {
         let _ = Linux.keep_on_exec(attributes.as_raw_fd());
     }

@@ -19,14 +19,16 @@
 //!   refuse what was not there, and C libraries fall back on `ENOSYS` alone.
 
 mod condition;
+pub mod listener;
 mod numbers;
 mod search;
 #[cfg(test)]
 mod tests;
 
 use linux_raw_sys::ptrace::{
-    BPF_MAXINSNS, SECCOMP_FILTER_FLAG_LOG, SECCOMP_FILTER_FLAG_SPEC_ALLOW, SECCOMP_RET_ERRNO,
-    SECCOMP_RET_KILL_PROCESS, sock_filter,
+    BPF_MAXINSNS, BPF_RET, SECCOMP_FILTER_FLAG_LOG, SECCOMP_FILTER_FLAG_NEW_LISTENER,
+    SECCOMP_FILTER_FLAG_SPEC_ALLOW, SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, SECCOMP_RET_ACTION_FULL,
+    SECCOMP_RET_ERRNO, SECCOMP_RET_KILL_PROCESS, SECCOMP_RET_USER_NOTIF, sock_filter,
 };
 use oci_spec::runtime::{
     LinuxSeccomp, LinuxSeccompAction as Action, LinuxSeccompArg, LinuxSeccompFilterFlag as Flag, LinuxSyscall,
@@ -63,20 +65,15 @@ pub struct Program {
 /// Makes the filter of a profile.
 ///
 /// # Errors
-/// [`Kind::Unsupported`] for `SCMP_ACT_NOTIFY`; [`Kind::Config`] for what has no meaning, such as a seventh argument or
-/// an error number with an action that returns none. Each names its place in config.json.
+/// [`Kind::Config`] for what has no meaning, such as a seventh argument, an error number with an action that returns none, or
+/// `SCMP_ACT_NOTIFY` without a listener. Each names its place in config.json.
 pub fn compile(profile: &LinuxSeccomp) -> Result<Program> {
     if profile.listener_metadata().is_some() && profile.listener_path().is_none() {
         let error =
             Error::new(Kind::Config, "`listenerMetadata` is for a listener, and there is no `listenerPath`");
         return Err(error.at(format!("{PLACE}/listenerMetadata")));
     }
-    let default = action(
-        profile.default_action(),
-        profile.default_errno_ret(),
-        PLACE,
-        ["defaultAction", "defaultErrnoRet"],
-    )?;
+    let default = action(profile.default_action(), profile.default_errno_ret(), PLACE, "defaultErrnoRet")?;
     let mut table = Table::new(default);
     for (index, call) in profile.syscalls().iter().flatten().enumerate() {
         table.add(call, &format!("{PLACE}/syscalls/{index}"))?;
@@ -90,34 +87,34 @@ pub fn compile(profile: &LinuxSeccomp) -> Result<Program> {
         );
         return Err(Error::new(Kind::Config, message).at(format!("{PLACE}/syscalls")));
     }
-    Ok(Program { instructions, flags: flags(profile), unknown })
+    let notifies = instructions.iter().any(|instruction| {
+        u32::from(instruction.code) == BPF_RET
+            && instruction.k & SECCOMP_RET_ACTION_FULL == SECCOMP_RET_USER_NOTIF
+    });
+    if notifies {
+        listener::check(profile)?;
+    }
+    Ok(Program { instructions, flags: flags(profile, notifies), unknown })
 }
 
-/// The flags for seccomp(2). Two say nothing here: there is one thread when the filter is loaded (`TSYNC`), and nobody
-/// listens (`WAIT_KILLABLE_RECV`, which the kernel refuses without a listener).
-fn flags(profile: &LinuxSeccomp) -> u32 {
-    profile.flags().iter().flatten().fold(0, |flags, flag| {
+/// The flags for seccomp(2). `TSYNC` says nothing here: the program's thread is alone when it begins. The kernel refuses
+/// `WAIT_KILLABLE_RECV` where nobody listens.
+fn flags(profile: &LinuxSeccomp, notifies: bool) -> u32 {
+    let listener = if notifies { SECCOMP_FILTER_FLAG_NEW_LISTENER } else { 0 };
+    profile.flags().iter().flatten().fold(listener, |flags, flag| {
         flags
             | match flag {
                 Flag::SeccompFilterFlagLog => SECCOMP_FILTER_FLAG_LOG,
                 Flag::SeccompFilterFlagSpecAllow => SECCOMP_FILTER_FLAG_SPEC_ALLOW,
+                Flag::SeccompFilterFlagWaitKillableRecv if notifies => SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV,
                 Flag::SeccompFilterFlagTsync | Flag::SeccompFilterFlagWaitKillableRecv => 0,
             }
     })
 }
 
 /// The value a filter returns for an action, and its error number where it has one.
-fn action(action: Action, errno: Option<u32>, place: &str, [field, errno_field]: [&str; 2]) -> Result<u32> {
+fn action(action: Action, errno: Option<u32>, place: &str, errno_field: &str) -> Result<u32> {
     let highest = match action {
-        Action::ScmpActNotify => {
-            let error = Error::new(
-                Kind::Unsupported,
-                "`SCMP_ACT_NOTIFY` needs an agent that decides calls, and none can be asked here",
-            );
-            return Err(error
-                .at(format!("{place}/{field}"))
-                .help("decide in the profile: SCMP_ACT_ALLOW or SCMP_ACT_ERRNO"));
-        }
         Action::ScmpActErrno => MAX_ERRNO,
         Action::ScmpActTrace => u32::from(u16::MAX),
         _ if errno.is_some() => {
@@ -167,7 +164,7 @@ impl Table {
     }
 
     fn add(&mut self, call: &LinuxSyscall, place: &str) -> Result<()> {
-        let action = action(call.action(), call.errno_ret(), place, ["action", "errnoRet"])?;
+        let action = action(call.action(), call.errno_ret(), place, "errnoRet")?;
         let arguments = call.args().as_deref().unwrap_or_default();
         let mut conditions = Vec::with_capacity(arguments.len());
         for (index, argument) in arguments.iter().enumerate() {

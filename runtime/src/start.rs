@@ -8,8 +8,9 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use crate::c_list::CList;
 use crate::error::{Error, Result};
 use crate::labels::Label;
+use crate::mounts::id_mapped;
 use crate::operation::Operation;
-use crate::prepare::Prepared;
+use crate::prepare::{Loaded, Prepared};
 use crate::process::{Gate, Launch, Process, Program};
 use crate::trampoline;
 
@@ -31,6 +32,7 @@ impl Prepared {
     ///
     /// The step that failed, at its place in config.json; nothing of the process is left then.
     pub fn spawn(self, groups: Groups, hooks: &mut dyn FnMut(u32) -> Result<()>) -> Result<Process> {
+        let notifies = self.notifies();
         // Who starts a held container later hears of the program's failure then; this process does not wait for it.
         let (failure, failure_writer) = if let Some(report) = self.report {
             (None, report)
@@ -41,14 +43,33 @@ impl Prepared {
         let mut program = self.program;
         program.environment.extend(program.secret_environment.iter().map(CStr::to_owned));
         let label = program.label.as_ref().map(Label::written);
+        let mut steps = self.steps;
+        let hold = steps.iter().find_map(|step| match step.operation {
+            Operation::Hold(fd) => Some(fd),
+            _ => None,
+        });
+        let mut descriptors = self.descriptors;
+        let (mut reply, mut reply_writer) = (None, None);
+        if notifies == Some(Loaded::Last) {
+            // Who lets a held container go takes the listener, and says so where it said that.
+            reply = hold;
+            if failure.is_some() {
+                let pipe =
+                    pipe_with(PipeFlags::CLOEXEC).map_err(|errno| Error::machine("make a pipe", errno))?;
+                (reply, reply_writer) = (Some(pipe.0.as_raw_fd()), Some(pipe.1));
+                descriptors.push(pipe.0);
+            }
+        }
         let image = trampoline::build(
             &program.candidates,
             program.filter.as_ref(),
             label,
             failure_writer.as_raw_fd(),
+            reply,
         )?;
-        let mut steps = self.steps;
+        let trees = id_mapped::make(&mut steps)?;
         let mut needed = vec![image.as_raw_fd(), failure_writer.as_raw_fd()];
+        needed.extend(reply);
         for step in &steps {
             match &step.operation {
                 Operation::Hold(fd) => needed.push(*fd),
@@ -58,6 +79,7 @@ impl Prepared {
             }
         }
         needed.sort_unstable();
+        needed.dedup();
         for step in &mut steps {
             match &mut step.operation {
                 Operation::JoinCgroups(joined) => {
@@ -67,21 +89,26 @@ impl Prepared {
                 _ => {}
             }
         }
-        let held = steps.iter().any(|step| matches!(step.operation, Operation::Hold(_)));
-        let mut descriptors = self.descriptors;
         descriptors.extend(groups.joined);
+        descriptors.extend(trees);
         let launch = Launch {
             steps,
             namespaces: self.namespaces,
             joined_before: self.joined_before,
             hidden: self.hidden,
             cgroup: groups.born_in,
-            attended: self.hooks || self.id_maps.is_some() || held,
+            attended: self.hooks
+                || self.id_maps.is_some()
+                || hold.is_some()
+                || notifies == Some(Loaded::Early),
             in_user_namespace: self.in_user_namespace,
+            agent: self.agent,
             program: Program {
                 image,
                 failure,
                 failure_writer: Some(failure_writer),
+                reply,
+                reply_writer,
                 attributes: program.label.map(|label| label.attributes),
                 arguments: CList::new(program.arguments),
                 environment: CList::new(program.environment),
@@ -92,6 +119,7 @@ impl Prepared {
         Process::spawn(launch, &mut |gate, pid| match gate {
             Gate::IdMaps => maps.as_ref().map_or(Ok(()), |maps| maps.write(pid)),
             Gate::Hooks => hooks(pid),
+            Gate::Listener => Ok(()),
         })
     }
 }

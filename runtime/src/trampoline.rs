@@ -41,6 +41,9 @@ use crate::seccomp::Program;
 /// The name of the file in memory; `/proc/self/exe` shows `/memfd:jobc-exec` for the moment it runs.
 const NAME: &CStr = c"jobc-exec";
 
+/// What `reply` says when the listener was taken.
+pub const TAKEN: u8 = b'1';
+
 /// What a security module is to make of the program: a text for one of the process's attributes (proc_pid_attr(5)).
 #[derive(Clone, Copy, Debug)]
 pub struct Label<'a> {
@@ -64,6 +67,10 @@ pub struct Label<'a> {
 /// `report` is a descriptor's number in the process that executes the trampoline. There it must not be close-on-exec,
 /// as it must live through one `execve`; the trampoline makes it so for the second.
 ///
+/// A filter with a listener ([`Program::notifies`]) needs `reply`, another such descriptor: the trampoline writes
+/// [`Failure::LISTENER`] with the listener's number to `report`, and goes on when it reads [`TAKEN`] from `reply`. At its end,
+/// at another byte and after 30 seconds it exits with 125.
+///
 /// The trampoline must not execute itself without end where a candidate is `/proc/self/exe`, or a script whose
 /// interpreter is. The second time `report` is closed, and that is how it knows: it says so on standard error and exits
 /// with 126.
@@ -75,8 +82,9 @@ pub fn build(
     filter: Option<&Program>,
     label: Option<Label<'_>>,
     report: RawFd,
+    reply: Option<RawFd>,
 ) -> Result<OwnedFd> {
-    let image = image::of(code::bytes(), candidates, filter, label, report);
+    let image = image::of(code::bytes(), candidates, filter, label, report, reply);
     let file = executable_memory().map_err(refused)?;
     fill(&file, &image).map_err(|errno| Error::machine("write the program that starts the user's", errno))?;
     Ok(file)
@@ -160,6 +168,15 @@ impl Failure {
     /// The bit of a report that stands for the label.
     const LABEL: u32 = 0x4_0000;
 
+    /// The bit of a report that is none of a failure: the other bits below are the number of the filter's listener.
+    pub const LISTENER: u32 = 0x8_0000;
+
+    /// The listener's number, where a report is of one.
+    pub fn listener(report: [u8; Self::SIZE]) -> Option<RawFd> {
+        let code = u32::from_ne_bytes(report);
+        (code & Self::LISTENER != 0).then(|| (code & (Self::LISTENER - 1)).cast_signed())
+    }
+
     /// The error for a user, about the program they named.
     pub fn error(self, program: &str) -> Error {
         match self {
@@ -184,7 +201,16 @@ impl Failure {
                 Error::new(Kind::Hook, "a startContainer hook failed").at("/hooks/startContainer")
             }
             Self::Step(errno) => Error::machine("make the last steps to the program", errno),
-            Self::Filter(errno) => Error::machine("load the system-call filter", errno).at("/linux/seccomp"),
+            Self::Filter(errno) => {
+                let error = Error::machine("load the system-call filter", errno).at("/linux/seccomp");
+                match errno {
+                    Errno::AGAIN => {
+                        error.help("the limit of processes must leave room for one more meanwhile")
+                    }
+                    Errno::BUSY => error.help("somebody listens to the calls of this process already"),
+                    _ => error,
+                }
+            }
             Self::Label(errno) => crate::labels::refused(errno),
         }
     }

@@ -193,6 +193,58 @@ def bind_recursive_options(config, place):
     bind(config, Path(place, "volumes/data"), "/volume", "rbind", "rnosuid", "rnodev", "rnoexec", "rnoatime")
 
 
+def owned(place):
+    """A volume of root with a folder that belongs to 1000:1001."""
+    folder = volume(place)
+    (folder / "sub").mkdir()
+    os.chown(folder / "sub", 1000, 1001)
+    return folder
+
+
+def mapped(config, source, users, groups, *options):
+    """A bind mount at /volume with maps of its own, each as (in the file system, as it is seen, how many)."""
+    bind(config, source, "/volume", "rbind", *options)
+    for kind, extents in (("uidMappings", users), ("gidMappings", groups)):
+        config["mounts"][-1][kind] = [dict(zip(("containerID", "hostID", "size"), extent)) for extent in extents]
+
+
+# runc 1.1 ignores the maps and the words; crun 1.8 leaves out what is mounted below such a mount.
+@case("owners-mapped", lacking=("runc",), expect={"volume./volume": "drwxrwxrwx 7 8", "volume./volume/sub": "drwxr-xr-x 0 0"})
+def owners_mapped(config, place):
+    mapped(config, owned(place), [(0, 7, 1), (1000, 0, 1)], [(0, 8, 1), (1001, 0, 1)], "idmap")
+
+
+@case("owners-mapped-without-a-word", lacking=("runc",), expect={"volume./volume/sub": "drwxr-xr-x 0 65534"})
+def owners_mapped_without_a_word(config, place):
+    mapped(config, owned(place), [(0, 7, 1), (1000, 0, 1)], [(0, 8, 1)], "ro")
+
+
+@case("owners-mapped-below", prelude=BELOW, lacking=("runc", "crun"), expect={"volume./volume/sub": "drwxrwxrwt 7 7"})
+def owners_mapped_below(config, place):
+    mapped(config, owned(place), [(0, 7, 1)], [(0, 7, 1)], "ridmap", "rro")
+
+
+@case("owners-not-mapped-below", prelude=BELOW, lacking=("runc", "crun"), expect={"volume./volume/sub": "drwxrwxrwt 0 0"})
+def owners_not_mapped_below(config, place):
+    mapped(config, owned(place), [(0, 7, 1)], [(0, 7, 1)], "idmap")
+
+
+@case("owners-mapped-in-user-namespace", lacking=("runc",), expect={"volume./volume": "drwxrwxrwx 7 7"})
+def owners_mapped_in_user_namespace(config, place):
+    in_user_namespace(config)
+    mapped(config, owned(place), [(OWNER[0], OWNER[0] + 7, 1)], [(OWNER[1], OWNER[1] + 7, 1)], "idmap")
+
+
+@case("owners-mapped-as-the-container", lacking=("runc",), expect={"volume./volume": "drwxrwxrwx 0 0", "outside.namespace.user": "own"})
+def owners_mapped_as_the_container(config, place):
+    in_user_namespace(config)
+    # Beside the bundle, which belongs to the container's root: this one belongs to the machine's.
+    folder = Path(f"{place}-of-root/volumes")
+    folder.mkdir(parents=True)
+    folder.chmod(0o777)
+    bind(config, folder, "/volume", "rbind", "idmap")
+
+
 for propagation in ("private", "rprivate", "slave", "rslave", "shared", "rshared", "unbindable", "runbindable"):
     @case(f"propagation-{propagation}")
     def propagation_of_a_bind(config, place, propagation=propagation):

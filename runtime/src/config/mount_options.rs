@@ -41,6 +41,8 @@ pub struct MountOptions {
     pub propagation: Vec<Propagation>,
     /// Whether the mount shows a part of another tree in place of a new file system.
     pub bind: Option<Recursive>,
+    /// Whether the mount shows other owners than the file system has (`idmap`, `ridmap`), and those below it too.
+    pub id_map: Option<Recursive>,
     /// Whether what the image has at the destination is copied into the new tmpfs first (`tmpcopyup`).
     pub copy_up: bool,
     /// Flags and parameters of the file system, for fsconfig(2): `FSCONFIG_SET_FLAG` without a value,
@@ -93,6 +95,7 @@ enum Word {
     FileSystem,
     Propagation(u32, Recursive),
     Bind(Recursive),
+    IdMap(Recursive),
     CopyUp,
     /// Known, and cannot be kept: why, and what to do.
     Refused(&'static str, &'static str),
@@ -110,7 +113,7 @@ const WORDS: &[(&str, Word)] = &[
     ("diratime", Word::Clear(NODIRATIME, No)),
     ("dirsync", Word::FileSystem),
     ("exec", Word::Clear(NOEXEC, No)),
-    ("idmap", IDMAP),
+    ("idmap", Word::IdMap(No)),
     (
         "iversion",
         Word::Refused(
@@ -147,7 +150,7 @@ const WORDS: &[(&str, Word)] = &[
         ),
     ),
     ("rexec", Word::Clear(NOEXEC, Yes)),
-    ("ridmap", IDMAP),
+    ("ridmap", Word::IdMap(Yes)),
     ("rnoatime", Word::Atime(NOATIME, Yes)),
     ("rnodev", Word::Set(NODEV, Yes)),
     ("rnodiratime", Word::Set(NODIRATIME, Yes)),
@@ -178,11 +181,6 @@ const WORDS: &[(&str, Word)] = &[
     ("tmpcopyup", Word::CopyUp),
     ("unbindable", Word::Propagation(kernel::MS_UNBINDABLE, No)),
 ];
-
-const IDMAP: Word = Word::Refused(
-    "idmapped mounts are not made here",
-    "bind a folder that already belongs to the ids of the container",
-);
 
 /// The parameters of the file systems that containers are made of. Those of any other are left to its driver, which
 /// refuses what it does not know.
@@ -306,6 +304,11 @@ impl Reading {
             Some(Word::Propagation(flag, recursive)) => {
                 options.propagation.push(Propagation { flag, recursive });
             }
+            Some(Word::IdMap(_)) if options.bind.is_none() => {
+                return Err(Error::new(Kind::Config, "only a bind mount can show other owners")
+                    .help("remove it; what a new file system contains belongs to who makes it"));
+            }
+            Some(Word::IdMap(recursive)) => options.id_map = Some(recursive),
             Some(Word::CopyUp) if file_system != "tmpfs" || options.bind.is_some() => {
                 return Err(Error::new(Kind::Config, "`tmpcopyup` is for a tmpfs")
                     .help("remove it, or make the mount a tmpfs"));

@@ -5,9 +5,7 @@
 
 #![allow(clippy::ref_option)] // the getters of the types return references to options
 
-use std::path::PathBuf;
-
-use oci_spec::runtime::{Linux, Mount, Process, Spec};
+use oci_spec::runtime::{Linux, Process, Spec};
 use serde::Serialize;
 
 use super::Config;
@@ -31,8 +29,6 @@ pub enum Asked {
     Process(fn(&Process) -> bool),
     /// By the Linux section.
     Linux(fn(&Linux) -> bool),
-    /// By a mount.
-    Mount(fn(&Mount) -> bool),
     /// By being there at all: the types do not have it, so it is among the unknown.
     There,
 }
@@ -41,10 +37,6 @@ use Support::{Kept, Refused};
 
 const LINUX: &str = "this runtime makes containers of Linux";
 const LEAVE: &str = "remove the section, or start the bundle where it belongs";
-const IDMAPPED: &str = "idmapped mounts are not made here";
-const OWN: &str = "bind a folder that already belongs to the ids of the container";
-const NOTIFY: &str = "nobody is told of system calls here";
-const NO_NOTIFY: &str = "remove the listener, and `SCMP_ACT_NOTIFY`";
 
 /// The table: JSON Pointers with `*` for an array's index or an object's key.
 #[rustfmt::skip]
@@ -56,14 +48,8 @@ pub const PROPERTIES: &[(&str, Support)] = &[
     ("/mounts/*/source", Kept("mounts")),
     ("/mounts/*/type", Kept("mounts")),
     ("/mounts/*/options", Kept("config::mount_options")),
-    ("/mounts/*/uidMappings", Refused(
-        Asked::Mount(|mount| filled(mount.uid_mappings())),
-        IDMAPPED, OWN,
-    )),
-    ("/mounts/*/gidMappings", Refused(
-        Asked::Mount(|mount| filled(mount.gid_mappings())),
-        IDMAPPED, OWN,
-    )),
+    ("/mounts/*/uidMappings", Kept("mounts::id_mapped")),
+    ("/mounts/*/gidMappings", Kept("mounts::id_mapped")),
     ("/process/terminal", Kept("terminal")),
     ("/process/consoleSize", Kept("terminal")),
     ("/process/cwd", Kept("namespaces")),
@@ -110,14 +96,6 @@ pub const PROPERTIES: &[(&str, Support)] = &[
     ("/linux/cgroupsPath", Kept("cgroup")),
     ("/linux/rootfsPropagation", Kept("rootfs")),
     ("/linux/seccomp", Kept("seccomp")),
-    ("/linux/seccomp/listenerPath", Refused(
-        Asked::Linux(|linux| linux.seccomp().as_ref().is_some_and(|filter| path(filter.listener_path()))),
-        NOTIFY, NO_NOTIFY,
-    )),
-    ("/linux/seccomp/listenerMetadata", Refused(
-        Asked::Linux(|linux| linux.seccomp().as_ref().is_some_and(|filter| text(filter.listener_metadata()))),
-        NOTIFY, NO_NOTIFY,
-    )),
     ("/linux/sysctl", Kept("config::sysctl")),
     ("/linux/maskedPaths", Kept("rootfs")),
     ("/linux/readonlyPaths", Kept("rootfs")),
@@ -174,14 +152,6 @@ impl Config {
                 Asked::Process(asked) => self.spec.process().as_ref().is_some_and(asked),
                 Asked::Linux(asked) => self.spec.linux().as_ref().is_some_and(asked),
                 Asked::There => self.unknown.iter().any(|unknown| unknown == property),
-                Asked::Mount(asked) => {
-                    for (index, mount) in self.spec.mounts().iter().flatten().enumerate() {
-                        if asked(mount) {
-                            refuse(property.replace('*', &index.to_string()));
-                        }
-                    }
-                    false
-                }
             };
             if asked {
                 refuse((*property).to_owned());
@@ -193,14 +163,6 @@ impl Config {
 
 fn text(field: &Option<String>) -> bool {
     field.as_ref().is_some_and(|text| !text.is_empty())
-}
-
-fn path(field: &Option<PathBuf>) -> bool {
-    field.as_ref().is_some_and(|path| !path.as_os_str().is_empty())
-}
-
-fn filled<T>(field: &Option<Vec<T>>) -> bool {
-    field.as_ref().is_some_and(|list| !list.is_empty())
 }
 
 /// Whether a section says anything; such sections are rare, so they are looked at as JSON.

@@ -4,14 +4,17 @@
 //! `outcome`, which the kernel closes when the program begins. Both are plain files of the state folder, so that the
 //! command that starts the container need not be the one that made it, and nobody waits in between.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd as _, OwnedFd, RawFd};
 use std::path::Path;
 
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::error::{Error, Kind, Result};
-use crate::trampoline::outcome;
+use crate::seccomp::listener::{self, Agent};
+use crate::trampoline::TAKEN;
+use crate::trampoline::outcome::{self, Heard};
 
 const START: &str = "start";
 const OUTCOME: &str = "outcome";
@@ -34,12 +37,12 @@ pub fn is_waiting(folder: &Path) -> bool {
     rustix::fs::lstat(folder.join(START)).is_ok()
 }
 
-/// Lets the container go, and waits until its program runs.
+/// Lets the container go, and waits until its program runs. `agent` gets the listener of its filter.
 ///
 /// # Errors
 ///
 /// Why the program could not be executed, or that nobody waits here.
-pub fn release(folder: &Path, program: &str, pid: u32) -> Result<()> {
+pub fn release(folder: &Path, program: &str, pid: u32, agent: Option<&Agent>) -> Result<()> {
     let machine = |what: &str| {
         let what = format!("{what} `{}`", folder.join(START).display());
         move |errno: Errno| Error::machine(what, errno)
@@ -59,10 +62,29 @@ pub fn release(folder: &Path, program: &str, pid: u32) -> Result<()> {
         Err(errno) => return Err(machine("open the fifo")(errno)),
     };
     rustix::io::write(&start, b"1").map_err(machine("write to the fifo"))?;
-    drop(start);
     // Its absence is how everybody knows that the container was started.
     rustix::fs::unlink(folder.join(START)).map_err(machine("remove the fifo"))?;
-    let failure = outcome::wait(&report, pid).map_err(machine("read the fifo beside"))?;
+    let mut heard = outcome::wait(&report, pid).map_err(machine("read the fifo beside"))?;
+    if let (Heard::Listener(listener), Some(agent)) = (heard, agent) {
+        let handed = hand_over(agent, pid, listener);
+        // At any other byte it ends.
+        let reply = if handed.is_ok() { TAKEN } else { b'0' };
+        rustix::io::write(&start, &[reply]).map_err(machine("write to the fifo"))?;
+        handed?;
+        heard = outcome::wait(&report, pid).map_err(machine("read the fifo beside"))?;
+    }
     let _ = rustix::fs::unlink(folder.join(OUTCOME));
-    failure.map_or(Ok(()), |failure| Err(failure.error(program)))
+    match heard {
+        Heard::Failed(failure) => Err(failure.error(program)),
+        Heard::Listener(_) => Err(listener::unexpected()),
+        Heard::Runs => Ok(()),
+    }
+}
+
+fn hand_over(agent: &Agent, pid: u32, listener: RawFd) -> Result<()> {
+    let number =
+        Pid::from_raw(pid.cast_signed()).ok_or_else(|| Error::new(Kind::State, "the container has ended"))?;
+    let process = pidfd_open(number, PidfdFlags::empty())
+        .map_err(|errno| Error::machine(format!("open process {pid}"), errno))?;
+    agent.hand_over(pid, process.as_fd(), listener)
 }

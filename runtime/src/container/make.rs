@@ -11,9 +11,10 @@ use crate::error::{Error, Kind, Result};
 use crate::hooks::Stage;
 use crate::machine::Machine;
 use crate::namespaces::Namespace;
-use crate::prepare::{Prepared, prepare};
+use crate::prepare::{Loaded, Prepared, prepare};
 use crate::process::Process;
 use crate::root::Root;
+use crate::seccomp::listener::{self, Agent};
 use crate::signals::Signals;
 use crate::state::store::Store;
 use crate::state::{Id, Record, Status, process};
@@ -175,7 +176,16 @@ impl Container {
         let machine = Machine::look()?;
         let spec = &bundle.config.spec;
         let decided = Decided::of(spec, &options, &machine)?;
-        let prepared = prepare(bundle, &root, &mut options, &machine, Some(&decided.view()))?;
+        let mut prepared = prepare(bundle, &root, &mut options, &machine, Some(&decided.view()))?;
+        match (prepared.notifies(), listener::path(spec)?) {
+            // Who starts it tells the agent.
+            (Some(Loaded::Last), Some(path)) if then == Then::Hold => listener::look(path)?,
+            (Some(_), Some(path)) => {
+                let state = self.record.state(spec, Status::Creating);
+                prepared.agent = Some(Agent::connect(path, spec, &state)?);
+            }
+            _ => {}
+        }
         self.said.clone_from(&prepared.said);
         let (mut cgroup, unenforced) = decided.make(spec, &options, &machine)?;
         self.record.cgroup = Some(cgroup.saved().clone());

@@ -69,9 +69,13 @@ impl HookInside {
         let state_file = state.file()?;
         let image = match stage {
             // It reports its failures to a descriptor that must be open, and that nobody reads here.
-            "startContainer" => {
-                Some(trampoline::build(std::slice::from_ref(&path), None, None, state_file.as_raw_fd())?)
-            }
+            "startContainer" => Some(trampoline::build(
+                std::slice::from_ref(&path),
+                None,
+                None,
+                state_file.as_raw_fd(),
+                None,
+            )?),
             _ => None,
         };
         Ok(Self {

@@ -51,7 +51,7 @@ impl MountCgroups {
                     continue;
                 }
                 Source::New { kind, parameters, .. } => new(kernel, kind, parameters, attributes)?,
-                Source::Bind { path, recursive } => {
+                Source::Bind { path, recursive, .. } => {
                     let group =
                         kernel.open(CWD, path, OFlags::PATH, Mode::empty(), ResolveFlags::NO_SYMLINKS)?;
                     let tree = kernel.clone_tree(group, c"", *recursive)?;

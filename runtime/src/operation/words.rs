@@ -151,7 +151,8 @@ impl fmt::Display for Operation {
             }
             Self::NoNewPrivileges => f.write_str("give up gaining privileges"),
             Self::LoadFilter(program) => {
-                write!(f, "load a filter of {} instructions", program.instructions.len())
+                let listener = if program.notifies() { ", with a listener" } else { "" };
+                write!(f, "load a filter of {} instructions{listener}", program.instructions.len())
             }
             Self::BecomeUser { uid, gid, groups } => {
                 write!(f, "become user {uid}, group {gid}")?;

@@ -19,7 +19,9 @@ use crate::config::sysctl::{self, Parameter};
 use crate::container::Options;
 use crate::devices::{self, Node};
 use crate::error::{Error, Kind, Result};
+use crate::id_map::{self, IdMaps};
 use crate::labels::{self, Field, Label};
+use crate::mounts::id_mapped::{IdMapped, Ids};
 use crate::mounts::{Mount, Source};
 use crate::namespaces::Namespace;
 use crate::operation::Operation;
@@ -46,7 +48,7 @@ pub(super) fn list(
     steps.always(Operation::SetPropagation(machine));
     root::list(steps, root, identity.in_user_namespace)?;
 
-    let mut mounts = mounts(steps, bundle, groups, identity, machine != u64::from(MS_PRIVATE))?;
+    let mut mounts = mounts(steps, bundle, groups, identity, machine)?;
     for (_, operation) in &mut mounts {
         set_label(operation, mount_label.as_ref());
     }
@@ -112,8 +114,9 @@ fn mounts(
     bundle: &Bundle,
     groups: Option<&ControlGroups<'_>>,
     identity: &Identity,
-    followed: bool,
+    machine: u64,
 ) -> Result<Vec<(usize, Operation)>> {
+    let followed = machine != u64::from(MS_PRIVATE);
     let mut list = Vec::new();
     for (index, mount) in bundle.config.spec.mounts().iter().flatten().enumerate() {
         let at = format!("/mounts/{index}");
@@ -133,7 +136,15 @@ fn mounts(
             let path = mount.source().clone().unwrap_or_default();
             let path = if path.is_relative() { bundle.dir.join(path) } else { path };
             let last = if path.is_dir() { Last::Folder } else { Last::File };
-            (Source::Bind { path: c_path(&path, &at)?, recursive: recursive == Recursive::Yes }, last)
+            let id_mapped = id_mapped(bundle, mount, words.id_map, identity, &at)?;
+            (
+                Source::Bind {
+                    path: c_path(&path, &at)?,
+                    recursive: recursive == Recursive::Yes,
+                    id_mapped: id_mapped.map(|(ids, recursive)| IdMapped::new(ids, recursive, machine)),
+                },
+                last,
+            )
         } else {
             if place.path.as_c_str() == c"dev" && !parameters.iter().any(|(key, _)| key.as_c_str() == c"mode")
             {
@@ -165,6 +176,38 @@ fn mounts(
         ));
     }
     Ok(list)
+}
+
+/// Whose map a bind mount shows its owners by, where it does, and whether those below it do too.
+///
+/// `word` is its option: without it the mount's own maps are taken as `idmap`, as runc has it.
+fn id_mapped(
+    bundle: &Bundle,
+    mount: &oci_spec::runtime::Mount,
+    word: Option<Recursive>,
+    identity: &Identity,
+    at: &str,
+) -> Result<Option<(Ids, bool)>> {
+    let maps = IdMaps::of_mount(mount, at)?;
+    if maps.is_none() && word.is_none() {
+        return Ok(None);
+    }
+    if !rustix::process::geteuid().is_root() {
+        return Err(Error::new(Kind::Unenforceable, "only root can have a mount show other owners")
+            .at(at)
+            .help("start it as root, or bind a folder that belongs to the ids of the container"));
+    }
+    let joined = identity.joined_before.iter().find(|join| join.kind == Namespace::User);
+    let linux = bundle.config.spec.linux().as_ref();
+    let ids = match (maps, joined) {
+        (Some(maps), _) => Ids::Maps(maps),
+        (None, Some(join)) => Ids::Namespace(join.fd),
+        (None, None) => {
+            let maps = linux.map(IdMaps::read).transpose()?.flatten();
+            Ids::Maps(maps.ok_or_else(|| id_map::missing("/linux/uidMappings"))?)
+        }
+    };
+    Ok(Some((ids, word == Some(Recursive::Yes))))
 }
 
 /// Gives a new file system the container's label.

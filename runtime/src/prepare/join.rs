@@ -125,6 +125,7 @@ pub fn prepare_further(
         // Before it is among them: no process of the container may look into this one (CVE-2016-9962).
         hidden: true,
         in_user_namespace: maps.is_some(),
+        agent: None,
         program,
         descriptors,
         report: options.report.take(),

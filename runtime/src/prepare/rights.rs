@@ -10,6 +10,7 @@ use crate::error::{Error, Kind, Result};
 use crate::machine::Machine;
 use crate::operation::Operation;
 use crate::privileges::SetCapabilities;
+use crate::process::Gate;
 use crate::rlimits::Limit;
 use crate::seccomp::{self, Program as Filter};
 use crate::syscall::CapabilityBits;
@@ -53,7 +54,18 @@ pub(super) fn list(
         steps.say(format!("/linux/seccomp: this machine's kernel interface has no system call `{names}`"));
     }
     let no_new_privileges = process.no_new_privileges().unwrap_or(false);
+    if filter.as_ref().is_some_and(|program| !program.notifies())
+        && profile.is_some_and(|profile| profile.listener_path().is_some())
+    {
+        steps.say(
+            "/linux/seccomp/listenerPath: no call has the action `SCMP_ACT_NOTIFY`, so nobody is told of any"
+                .to_owned(),
+        );
+    }
     if !no_new_privileges && let Some(program) = filter.take() {
+        if program.notifies() {
+            steps.at("/linux/seccomp", Operation::Wait(Gate::Listener));
+        }
         // Without the promise only CAP_SYS_ADMIN may load a filter, and the program may not have it.
         steps.at("/linux/seccomp", Operation::LoadFilter(program));
     }

@@ -15,6 +15,8 @@ pub enum Gate {
     IdMaps,
     /// The parent runs the hooks that belong before the root is entered, in its own namespaces.
     Hooks,
+    /// The parent looks out for the listener of the filter that is loaded next.
+    Listener,
 }
 
 impl fmt::Display for Gate {
@@ -22,6 +24,7 @@ impl fmt::Display for Gate {
         f.write_str(match self {
             Self::IdMaps => "map users and groups",
             Self::Hooks => "run the hooks of its side",
+            Self::Listener => "look out for the filter's listener",
         })
     }
 }
@@ -39,6 +42,10 @@ pub struct Report {
     pub(super) errno: AtomicI32,
     /// What else there is to say of it: a hook's exit code.
     pub(super) detail: AtomicU32,
+    /// The filter's listener in the child, or -1.
+    pub(super) listener: AtomicI32,
+    /// 0 until the parent has taken the listener: then 1, or [`NEVER`] where it could not.
+    pub(super) taken: AtomicU32,
     /// The process id, as the parent sees it, where another process made the child for it.
     pub(super) pid: AtomicU32,
     /// The pidfd that goes with it.
@@ -50,6 +57,7 @@ pub(super) const RUNNING: u32 = 1;
 pub(super) const HELD: u32 = 2;
 pub(super) const AT_IDS: u32 = 3;
 pub(super) const AT_HOOKS: u32 = 4;
+pub(super) const AT_LISTENER: u32 = 5;
 
 pub(super) const NEVER: u32 = u32::MAX;
 
@@ -62,6 +70,8 @@ impl Report {
             step: AtomicU32::new(0),
             errno: AtomicI32::new(0),
             detail: AtomicU32::new(0),
+            listener: AtomicI32::new(-1),
+            taken: AtomicU32::new(0),
             pid: AtomicU32::new(0),
             pidfd: AtomicI32::new(-1),
         }
@@ -70,7 +80,11 @@ impl Report {
     /// In the child: waits until the parent has opened one more gate.
     pub fn wait_at(&self, gate: Gate) -> std::result::Result<(), Errno> {
         let before = self.opened.load(Ordering::Acquire);
-        self.tell(if gate == Gate::IdMaps { AT_IDS } else { AT_HOOKS });
+        self.tell(match gate {
+            Gate::IdMaps => AT_IDS,
+            Gate::Hooks => AT_HOOKS,
+            Gate::Listener => AT_LISTENER,
+        });
         loop {
             match self.opened.load(Ordering::Acquire) {
                 NEVER => return Err(Errno::CANCELED),
@@ -89,6 +103,36 @@ impl Report {
         let read = kernel.read(fd, &mut [0])?;
         self.state.store(RUNNING, Ordering::Release);
         if read == 1 { Ok(()) } else { Err(Errno::CANCELED) }
+    }
+
+    /// In the child: waits until the parent has taken a filter's listener.
+    ///
+    /// The filter may refuse any call, or ask the agent that has yet to hear of it: none is made here.
+    pub fn hand_over(&self, listener: Fd) -> std::result::Result<(), Errno> {
+        self.listener.store(listener, Ordering::Release);
+        loop {
+            match self.taken.load(Ordering::Acquire) {
+                0 => std::hint::spin_loop(),
+                NEVER => return Err(Errno::CANCELED),
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    /// In the parent: the listener of a child that loads its filter; nothing where it has gone instead.
+    pub(super) fn listener(&self) -> Option<Fd> {
+        loop {
+            match self.listener.load(Ordering::Acquire) {
+                -1 if self.state.load(Ordering::Acquire) == GONE => return None,
+                -1 => std::thread::sleep(std::time::Duration::from_micros(50)),
+                listener => return Some(listener),
+            }
+        }
+    }
+
+    /// In the parent: lets the child go on, or end.
+    pub(super) fn took(&self, taken: bool) {
+        self.taken.store(if taken { 1 } else { NEVER }, Ordering::Release);
     }
 
     /// In the child: says more of what is about to fail.
@@ -141,6 +185,24 @@ pub(super) fn wait(futex: &AtomicU32, value: u32) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_listener_is_waited_for_until_it_is_taken_or_its_process_gone() {
+        let report = Report::new();
+        for (taken, expected) in [(true, Ok(())), (false, Err(Errno::CANCELED))] {
+            report.taken.store(0, Ordering::Release);
+            report.listener.store(-1, Ordering::Release);
+            std::thread::scope(|scope| {
+                let child = scope.spawn(|| report.hand_over(5));
+                assert_eq!(report.listener(), Some(5));
+                report.took(taken);
+                assert_eq!(child.join().unwrap(), expected);
+            });
+        }
+        report.listener.store(-1, Ordering::Release);
+        report.state.store(GONE, Ordering::Release);
+        assert_eq!(report.listener(), None);
+    }
 
     #[test]
     fn who_was_killed_at_a_gate_is_not_waited_for() {

@@ -15,10 +15,13 @@ fn check(joined_before: Vec<Join>, descriptors: Vec<OwnedFd>) -> String {
         cgroup: None,
         attended: false,
         in_user_namespace: false,
+        agent: None,
         program: Program {
             image: File::open("/dev/null").unwrap().into(),
             failure: None,
             failure_writer: None,
+            reply: None,
+            reply_writer: None,
             attributes: None,
             arguments: CList::new(vec![c"/not/there".to_owned()]),
             environment: CList::new(Vec::new()),

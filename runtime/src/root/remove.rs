@@ -140,6 +140,7 @@ fn remove_as_container(folder: &Path) -> Result<Exit> {
         hooks: false,
         hidden: false,
         in_user_namespace: true,
+        agent: None,
         program: Program {
             candidates: vec![owned(c"/bin/rm"), owned(c"/usr/bin/rm")],
             arguments: vec![owned(c"rm"), owned(c"-rf"), owned(c"--"), path],

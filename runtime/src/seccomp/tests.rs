@@ -198,14 +198,20 @@ fn what_has_no_meaning_is_refused_at_its_place() {
     let argument = |index: u64| json!([{"index": index, "value": 0, "op": "SCMP_CMP_EQ"}]);
     for (json, expected) in [
         (
-            strict(
-                json!([{"names": ["read"], "action": "SCMP_ACT_ALLOW"}, {"names": ["read"], "action": "SCMP_ACT_NOTIFY"}]),
-            ),
-            "config.json: /linux/seccomp/syscalls/1/action: `SCMP_ACT_NOTIFY` needs an agent that decides calls, and none can be asked here",
+            strict(json!([{"names": ["read"], "action": "SCMP_ACT_NOTIFY"}])),
+            "config.json: /linux/seccomp/listenerPath: calls are to be decided by an agent, and there is no `listenerPath`",
         ),
         (
-            json!({"defaultAction": "SCMP_ACT_NOTIFY"}),
-            "config.json: /linux/seccomp/defaultAction: `SCMP_ACT_NOTIFY` needs an agent that decides calls, and none can be asked here",
+            json!({"defaultAction": "SCMP_ACT_NOTIFY", "listenerPath": ""}),
+            "config.json: /linux/seccomp/listenerPath: calls are to be decided by an agent, and there is no `listenerPath`",
+        ),
+        (
+            json!({"defaultAction": "SCMP_ACT_NOTIFY", "listenerPath": "run/agent"}),
+            "config.json: /linux/seccomp/listenerPath: `run/agent` is not an absolute path",
+        ),
+        (
+            json!({"defaultAction": "SCMP_ACT_NOTIFY", "listenerPath": "/run/agent", "defaultErrnoRet": 1}),
+            "config.json: /linux/seccomp/defaultErrnoRet: `SCMP_ACT_NOTIFY` returns no error number",
         ),
         (
             json!({"defaultAction": "SCMP_ACT_ALLOW", "defaultErrnoRet": 1}),
@@ -230,6 +236,23 @@ fn what_has_no_meaning_is_refused_at_its_place() {
     ] {
         assert_eq!(compile(&profile(json)).expect_err("refused").to_string(), expected);
     }
+}
+
+/// The kernel refuses to wait for an agent where there is none, so the flags follow from what the filter returns.
+#[test]
+fn a_filter_has_a_listener_where_a_call_is_notified() {
+    let flags = |action: &str| {
+        let wait = json!(["SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV"]);
+        let calls = json!([{"names": ["read"], "action": action}]);
+        let json = json!({
+            "defaultAction": "SCMP_ACT_ALLOW", "syscalls": calls, "listenerPath": "/run/agent", "flags": wait
+        });
+        let program = compile(&profile(json)).expect("a filter");
+        (program.notifies(), program.flags)
+    };
+    let both = SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
+    assert_eq!(flags("SCMP_ACT_NOTIFY"), (true, both));
+    assert_eq!(flags("SCMP_ACT_ERRNO"), (false, 0));
 }
 
 #[test]

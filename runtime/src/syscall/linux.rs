@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use std::ffi::CStr;
-use std::os::fd::{BorrowedFd, IntoRawFd as _, OwnedFd};
+use std::os::fd::{AsRawFd as _, BorrowedFd, IntoRawFd as _, OwnedFd};
 
 use linux_raw_sys::ptrace::sock_filter;
 use linux_raw_sys::{general, ioctl, net, prctl};
@@ -58,6 +58,25 @@ fn raw_attributes(attributes: MountAttributes) -> general::mount_attr {
         attr_clr: attributes.clear,
         propagation: attributes.propagation,
         userns_fd: 0,
+    }
+}
+
+impl Linux {
+    /// mount_setattr(2) with `MOUNT_ATTR_IDMAP`: a detached mount shows its owners as the map of a user namespace says.
+    ///
+    /// A call of the parent, so no step makes it.
+    pub fn map_ids(&self, mount: BorrowedFd<'_>, recursive: bool, users: Fd) -> Result<(), Errno> {
+        let attributes = general::mount_attr {
+            attr_set: general::MOUNT_ATTR_IDMAP.into(),
+            attr_clr: 0,
+            propagation: 0,
+            userns_fd: u64::try_from(users).map_err(|_| Errno::BADF)?,
+        };
+        let flags = general::AT_EMPTY_PATH | if recursive { general::AT_RECURSIVE } else { 0 };
+        let size = size_of::<general::mount_attr>();
+        let arguments =
+            [of_fd(mount.as_raw_fd()), address(c""), flags as usize, address(&attributes), size, 0];
+        call(general::__NR_mount_setattr, arguments).map(drop)
     }
 }
 
@@ -326,14 +345,14 @@ impl Kernel for Linux {
         call(general::__NR_capset, [address(&header), address(&sets), 0, 0, 0, 0]).map(drop)
     }
 
-    fn seccomp(&self, flags: u32, instructions: &[sock_filter]) -> Result<(), Errno> {
+    fn seccomp(&self, flags: u32, instructions: &[sock_filter]) -> Result<Fd, Errno> {
         const SECCOMP_SET_MODE_FILTER: usize = 1;
         #[repr(C)]
         struct Program(u16, *const sock_filter);
         let program =
             Program(u16::try_from(instructions.len()).map_err(|_| Errno::INVAL)?, instructions.as_ptr());
         let arguments = [SECCOMP_SET_MODE_FILTER, flags as usize, address(&program), 0, 0, 0];
-        call(general::__NR_seccomp, arguments).map(drop)
+        Fd::try_from(call(general::__NR_seccomp, arguments)?).map_err(|_| Errno::BADF)
     }
 
     fn umask(&self, mask: u32) {

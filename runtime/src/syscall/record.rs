@@ -161,8 +161,9 @@ impl Kernel for Record {
         Ok(self.answer("peer"))
     }
 
-    fn seccomp(&self, flags: u32, instructions: &[sock_filter]) -> Result<(), Errno> {
-        self.call("seccomp", &[&flags, &instructions.len()])
+    fn seccomp(&self, flags: u32, instructions: &[sock_filter]) -> Result<Fd, Errno> {
+        self.call("seccomp", &[&flags, &instructions.len()])?;
+        Ok(0)
     }
 
     fn run_hook(&self, hook: &HookInside) -> Result<u32, Errno> {

@@ -7,6 +7,9 @@
 //!    with 126. A filter loaded in that round cannot feign the answer, which is no error number.
 //! 2. Where there is a label, open the attribute's file, write the label to it, and close the folder it was found in.
 //! 3. `seccomp(SECCOMP_SET_MODE_FILTER, flags, program)` where there is a program.
+//!    Where somebody is to be told of calls, a thread that was made before has no filter: it writes the listener's number to
+//!    `report`, waits until the listener was taken, and ends. The first thread makes no call meanwhile and watches two words
+//!    of its stack, so a filter may refuse or notify any call, those that handing over takes among them.
 //! 4. `execve` of each candidate, with execvp(3)'s rule for going on.
 //! 5. Report, and exit. Where even `exit_group` is filtered away, a trap ends the process.
 #![allow(unsafe_code, reason = "assembly is, and so are the symbols that bound it")]
@@ -15,13 +18,26 @@ use core::arch::global_asm;
 
 use linux_raw_sys::errno::{EACCES, ENOENT, ENOTDIR};
 use linux_raw_sys::general::{
-    __NR_close, __NR_execve, __NR_exit_group, __NR_fcntl, __NR_openat, __NR_seccomp, __NR_write, F_GETFD,
-    F_SETFD, FD_CLOEXEC, O_CLOEXEC, O_WRONLY,
+    __NR_clone, __NR_close, __NR_execve, __NR_exit, __NR_exit_group, __NR_fcntl, __NR_openat, __NR_ppoll,
+    __NR_read, __NR_sched_yield, __NR_seccomp, __NR_write, CLONE_FILES, CLONE_FS, CLONE_SIGHAND,
+    CLONE_SYSVSEM, CLONE_THREAD, CLONE_VM, F_GETFD, F_SETFD, FD_CLOEXEC, O_CLOEXEC, O_WRONLY, POLLIN,
 };
 use linux_raw_sys::ptrace::SECCOMP_SET_MODE_FILTER;
 
-use super::Failure;
 use super::image::Header;
+use super::{Failure, TAKEN};
+
+/// Room on the stack for what the threads tell each other: the listener's number, -1 until there is one; then 1 once it was
+/// taken.
+const SHARED: u32 = 64;
+
+/// How far the second thread's stack lies below the first one's, which grows by no more than a word.
+const APART: u32 = 256;
+
+const THREAD: u32 = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM;
+
+/// How many seconds it may take to have the listener taken: who was to do it may have been killed.
+const PATIENCE: u32 = 30;
 
 // r12 header, r13 arguments, r14 environment, rbx next candidate, ebp error number, edi exit code
 #[cfg(target_arch = "x86_64")]
@@ -70,12 +86,35 @@ jobc_trampoline_start:
 10: mov     rdx, [r12 + {program}]
     test    rdx, rdx
     jz      20f
-    mov     eax, {seccomp}
+    sub     rsp, {shared}
+    mov     r15d, [r12 + {reply}]
+    test    r15d, r15d
+    js      15f
+    mov     dword ptr [rsp], -1
+    mov     dword ptr [rsp + 4], 0
+    mov     eax, {clone}
+    mov     edi, {thread}
+    lea     rsi, [rsp - {apart}]
+    xor     edx, edx
+    xor     r10d, r10d
+    xor     r8d, r8d
+    syscall
+    test    rax, rax
+    js      60f
+    jz      75f
+    mov     rdx, [r12 + {program}]
+15: mov     eax, {seccomp}
     mov     edi, {set_filter}
     mov     esi, [r12 + {flags}]
     syscall
     test    rax, rax
-    jnz     60f
+    js      60f
+    test    r15d, r15d
+    js      20f
+    mov     [rsp], eax
+16: pause
+    cmp     dword ptr [rsp + 4], 0
+    je      16b
 20: mov     rbx, [r12 + {candidates}]
     mov     ebp, {noent}
 30: mov     rdi, [rbx]
@@ -122,6 +161,50 @@ jobc_trampoline_start:
     mov     edx, {size}
     syscall
     jmp     90f
+75: mov     eax, [rsp + {apart}]
+    test    eax, eax
+    jns     76f
+    mov     eax, {sched_yield}
+    syscall
+    jmp     75b
+76: or      eax, {listener}
+    mov     [rsp + 8], eax
+    mov     eax, {write}
+    mov     edi, [r12 + {report}]
+    lea     rsi, [rsp + 8]
+    mov     edx, {size}
+    syscall
+    mov     [rsp + 16], r15d
+    mov     dword ptr [rsp + 20], {poll_in}
+    mov     qword ptr [rsp + 24], {patience}
+    mov     qword ptr [rsp + 32], 0
+    mov     eax, {ppoll}
+    lea     rdi, [rsp + 16]
+    mov     esi, 1
+    lea     rdx, [rsp + 24]
+    xor     r10d, r10d
+    xor     r8d, r8d
+    syscall
+    cmp     rax, 1
+    jne     77f
+    mov     eax, {read}
+    mov     edi, r15d
+    lea     rsi, [rsp + 8]
+    mov     edx, 1
+    syscall
+    cmp     rax, 1
+    jne     77f
+    cmp     byte ptr [rsp + 8], {taken}
+    jne     77f
+    mov     eax, {close}
+    mov     edi, r15d
+    syscall
+    mov     dword ptr [rsp + {apart} + 4], 1
+    mov     eax, {exit}
+    xor     edi, edi
+    syscall
+77: mov     ebx, 125
+    jmp     90f
 80: mov     eax, {write}
     mov     edi, 2
     lea     rsi, [rip + 98f]
@@ -162,6 +245,19 @@ jobc_trampoline_end:
     label = const core::mem::offset_of!(Header, label),
     length = const core::mem::offset_of!(Header, length),
     flags = const core::mem::offset_of!(Header, flags),
+    reply = const core::mem::offset_of!(Header, reply),
+    shared = const SHARED,
+    apart = const APART,
+    clone = const __NR_clone,
+    thread = const THREAD,
+    sched_yield = const __NR_sched_yield,
+    listener = const Failure::LISTENER,
+    poll_in = const POLLIN,
+    patience = const PATIENCE,
+    ppoll = const __NR_ppoll,
+    read = const __NR_read,
+    exit = const __NR_exit,
+    taken = const TAKEN,
     program = const core::mem::offset_of!(Header, program),
     candidates = const core::mem::offset_of!(Header, candidates),
 );
@@ -210,11 +306,35 @@ jobc_trampoline_start:
     svc     #0
 10: ldr     x2, [x19, #{program}]
     cbz     x2, 20f
-    mov     x8, #{seccomp}
+    sub     sp, sp, #{shared}
+    ldr     w25, [x19, #{reply}]
+    tbnz    w25, #31, 15f
+    mov     w0, #-1
+    str     w0, [sp]
+    str     wzr, [sp, #4]
+    mov     x8, #{clone}
+    mov     w0, #{thread_low}
+    movk    w0, #{thread_high}, lsl #16
+    sub     x1, sp, #{apart}
+    mov     x2, #0
+    mov     x3, #0
+    mov     x4, #0
+    svc     #0
+    tbnz    x0, #63, 60f
+    cbz     x0, 75f
+    ldr     x2, [x19, #{program}]
+15: mov     x8, #{seccomp}
     mov     x0, #{set_filter}
     ldr     w1, [x19, #{flags}]
     svc     #0
-    cbnz    x0, 60f
+    tbnz    x0, #63, 60f
+    tbnz    w25, #31, 20f
+    mov     x1, sp
+    stlr    w0, [x1]
+    add     x1, sp, #4
+16: yield
+    ldar    w0, [x1]
+    cbz     w0, 16b
 20: ldr     x22, [x19, #{candidates}]
     mov     w23, #{noent}
 30: ldr     x0, [x22]
@@ -259,6 +379,55 @@ jobc_trampoline_start:
     mov     x2, #{size}
     svc     #0
     b       90f
+75: add     x1, sp, #{apart}
+    ldar    w0, [x1]
+    tbz     w0, #31, 76f
+    mov     x8, #{sched_yield}
+    svc     #0
+    b       75b
+76: orr     w0, w0, #{listener}
+    str     w0, [sp, #8]
+    mov     x8, #{write}
+    ldr     w0, [x19, #{report}]
+    add     x1, sp, #8
+    mov     x2, #{size}
+    svc     #0
+    str     w25, [sp, #16]
+    mov     w0, #{poll_in}
+    str     w0, [sp, #20]
+    mov     x0, #{patience}
+    str     x0, [sp, #24]
+    str     xzr, [sp, #32]
+    mov     x8, #{ppoll}
+    add     x0, sp, #16
+    mov     x1, #1
+    add     x2, sp, #24
+    mov     x3, #0
+    mov     x4, #0
+    svc     #0
+    cmp     x0, #1
+    b.ne    77f
+    mov     x8, #{read}
+    mov     w0, w25
+    add     x1, sp, #8
+    mov     x2, #1
+    svc     #0
+    cmp     x0, #1
+    b.ne    77f
+    ldrb    w0, [sp, #8]
+    cmp     w0, #{taken}
+    b.ne    77f
+    mov     x8, #{close}
+    mov     w0, w25
+    svc     #0
+    add     x1, sp, #({apart} + 4)
+    mov     w0, #1
+    stlr    w0, [x1]
+    mov     x8, #{exit}
+    mov     x0, #0
+    svc     #0
+77: mov     w24, #125
+    b       90f
 80: mov     x8, #{write}
     mov     x0, #2
     adr     x1, 98f
@@ -300,6 +469,20 @@ jobc_trampoline_end:
     label = const core::mem::offset_of!(Header, label),
     length = const core::mem::offset_of!(Header, length),
     flags = const core::mem::offset_of!(Header, flags),
+    reply = const core::mem::offset_of!(Header, reply),
+    shared = const SHARED,
+    apart = const APART,
+    clone = const __NR_clone,
+    thread_low = const THREAD & 0xffff,
+    thread_high = const THREAD >> 16,
+    sched_yield = const __NR_sched_yield,
+    listener = const Failure::LISTENER,
+    poll_in = const POLLIN,
+    patience = const PATIENCE,
+    ppoll = const __NR_ppoll,
+    read = const __NR_read,
+    exit = const __NR_exit,
+    taken = const TAKEN,
     program = const core::mem::offset_of!(Header, program),
     candidates = const core::mem::offset_of!(Header, candidates),
 );

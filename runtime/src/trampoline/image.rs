@@ -53,8 +53,8 @@ pub(super) struct Header {
     pub(super) report: u32,
     /// The descriptor of the folder that the attribute's file is in.
     pub(super) attributes: u32,
-    /// To a multiple of 8 bytes.
-    pub(super) padding: u32,
+    /// The descriptor that says that the filter's listener was taken, or -1 where it has none.
+    pub(super) reply: i32,
 }
 
 /// The image's bytes.
@@ -64,6 +64,7 @@ pub(super) fn of(
     filter: Option<&Program>,
     label: Option<Label<'_>>,
     report: RawFd,
+    reply: Option<RawFd>,
 ) -> Vec<u8> {
     let header = ENTRY + code.len();
     let table = header + size_of::<Header>();
@@ -90,7 +91,7 @@ pub(super) fn of(
     image.extend(filter.map_or(0, |filter| filter.flags).to_ne_bytes());
     image.extend(report.to_ne_bytes());
     image.extend(label.map_or(-1, |label| label.attributes).to_ne_bytes());
-    image.extend([0; 4]);
+    image.extend(reply.unwrap_or(-1).to_ne_bytes());
 
     let mut string = strings;
     for path in candidates {

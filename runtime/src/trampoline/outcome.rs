@@ -1,6 +1,6 @@
 //! Whether the trampoline has become the user's program.
 
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, RawFd};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, retry_on_intr};
@@ -10,7 +10,18 @@ use super::{Failure, NAME};
 /// How long nothing is heard before the process itself is looked at.
 const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
-/// Waits until the process has executed the user's program, or says why it could not.
+/// What is heard of a process that is to become the user's program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Heard {
+    /// It has.
+    Runs,
+    /// It cannot.
+    Failed(Failure),
+    /// It has loaded a filter, whose listener has this number there; it waits until that is taken.
+    Listener(RawFd),
+}
+
+/// Waits until the process has executed the user's program, or says why it could not, or has a listener to be taken.
 ///
 /// `report` is the reading end of the trampoline's pipe; as a rule its end says that the program runs. But where the
 /// process is a further one in a container, another process there can hold the writing end open by way of /proc. So when
@@ -19,19 +30,22 @@ const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 /// # Errors
 ///
 /// The kernel's error number where the pipe cannot be read.
-pub fn wait(report: impl AsFd, pid: u32) -> Result<Option<Failure>, Errno> {
+pub fn wait(report: impl AsFd, pid: u32) -> Result<Heard, Errno> {
     loop {
         let ready = retry_on_intr(|| poll(&mut [PollFd::new(&report, PollFlags::IN)], Some(&PATIENCE)))?;
         if ready > 0 {
             let mut bytes = [0; Failure::SIZE];
             return match retry_on_intr(|| rustix::io::read(&report, &mut bytes)) {
-                Ok(read) => Ok((read == bytes.len()).then(|| Failure::of(bytes))),
+                Ok(read) if read < bytes.len() => Ok(Heard::Runs),
+                Ok(_) => {
+                    Ok(Failure::listener(bytes).map_or(Heard::Failed(Failure::of(bytes)), Heard::Listener))
+                }
                 Err(Errno::AGAIN) => continue,
                 Err(errno) => Err(errno),
             };
         }
         if !is_on_its_way(pid) {
-            return Ok(None);
+            return Ok(Heard::Runs);
         }
     }
 }
@@ -61,14 +75,21 @@ mod tests {
     fn the_end_of_the_pipe_is_the_programs_start() {
         let (report, writer) = pipe().unwrap();
         drop(writer);
-        assert_eq!(wait(&report, std::process::id()), Ok(None));
+        assert_eq!(wait(&report, std::process::id()), Ok(Heard::Runs));
     }
 
     #[test]
     fn four_bytes_are_a_failure() {
         let (report, writer) = pipe().unwrap();
         rustix::io::write(&writer, &2_u32.to_ne_bytes()).unwrap();
-        assert_eq!(wait(&report, std::process::id()), Ok(Some(Failure::Exec(Errno::NOENT))));
+        assert_eq!(wait(&report, std::process::id()), Ok(Heard::Failed(Failure::Exec(Errno::NOENT))));
+    }
+
+    #[test]
+    fn a_listener_is_no_failure() {
+        let (report, writer) = pipe().unwrap();
+        rustix::io::write(&writer, &(Failure::LISTENER | 7).to_ne_bytes()).unwrap();
+        assert_eq!(wait(&report, std::process::id()), Ok(Heard::Listener(7)));
     }
 
     #[test]
@@ -78,6 +99,6 @@ mod tests {
         let heard = wait(&report, other.id());
         other.kill().unwrap();
         other.wait().unwrap();
-        assert_eq!(heard, Ok(None));
+        assert_eq!(heard, Ok(Heard::Runs));
     }
 }

@@ -26,6 +26,8 @@ struct Outcome {
     out: String,
     err: String,
     report: Option<Failure>,
+    /// The number of the filter's listener.
+    listener: Option<RawFd>,
     /// The inode of the pipe behind the report.
     pipe: u64,
 }
@@ -38,6 +40,8 @@ struct Case<'a> {
     environment: &'a [&'a str],
     filter: Option<Program>,
     label: Option<Label<'a>>,
+    /// What stands where the answer about the filter's listener is read: nothing for its end.
+    reply: Option<&'a [u8]>,
     /// Leave out no-new-privileges and be nobody, so that the kernel refuses the filter.
     powerless: bool,
 }
@@ -53,13 +57,25 @@ fn pointers(of: &[CString]) -> Vec<usize> {
 /// Executes a trampoline as a child of this test and waits for its end.
 fn run(case: &Case<'_>) -> Outcome {
     let (mut reader, report) = pipe();
-    let trampoline = build(&strings(case.candidates), case.filter.as_ref(), case.label, report.as_raw_fd())
-        .expect("built");
-    let mut outcome = spawn(case, &trampoline, &report);
+    let reply = case.reply.map(|answer| {
+        let (reader, writer) = pipe();
+        rustix::io::write(&writer, answer).expect("written");
+        reader
+    });
+    let number = reply.as_ref().map(AsRawFd::as_raw_fd);
+    let (filter, report_fd) = (case.filter.as_ref(), report.as_raw_fd());
+    let trampoline = build(&strings(case.candidates), filter, case.label, report_fd, number).expect("built");
+    let mut outcome = spawn(case, &trampoline, &report, number);
     outcome.pipe = rustix::fs::fstat(&report).expect("open").st_ino;
     drop(report);
     let mut bytes = Vec::new();
     reader.read_to_end(&mut bytes).expect("readable");
+    if let Some((word, rest)) = bytes.split_first_chunk()
+        && let Some(listener) = Failure::listener(*word)
+    {
+        outcome.listener = Some(listener);
+        bytes = rest.to_vec();
+    }
     outcome.report = match bytes.len() {
         0 => None,
         _ => Some(Failure::of(bytes.try_into().expect("4 bytes"))),
@@ -72,7 +88,7 @@ fn pipe() -> (File, OwnedFd) {
     (reader.into(), writer)
 }
 
-fn spawn(case: &Case<'_>, trampoline: &OwnedFd, report: &OwnedFd) -> Outcome {
+fn spawn(case: &Case<'_>, trampoline: &OwnedFd, report: &OwnedFd, reply: Option<RawFd>) -> Outcome {
     let (arguments, environment) = (strings(case.arguments), strings(case.environment));
     let (argv, envp) = (pointers(&arguments), pointers(&environment));
     let (fd, powerless) = (trampoline.as_raw_fd(), case.powerless);
@@ -90,6 +106,9 @@ fn spawn(case: &Case<'_>, trampoline: &OwnedFd, report: &OwnedFd) -> Outcome {
                 rustix::thread::set_no_new_privs(true)?;
             }
             rustix::io::fcntl_setfd(BorrowedFd::borrow_raw(report), rustix::io::FdFlags::empty())?;
+            if let Some(reply) = reply {
+                rustix::io::fcntl_setfd(BorrowedFd::borrow_raw(reply), rustix::io::FdFlags::empty())?;
+            }
             if let Some(attributes) = attributes {
                 rustix::io::fcntl_setfd(BorrowedFd::borrow_raw(attributes), rustix::io::FdFlags::empty())?;
             }
@@ -105,6 +124,7 @@ fn spawn(case: &Case<'_>, trampoline: &OwnedFd, report: &OwnedFd) -> Outcome {
         out: String::from_utf8(output.stdout).expect("text"),
         err: String::from_utf8(output.stderr).expect("text"),
         report: None,
+        listener: None,
         pipe: 0,
     }
 }
@@ -215,6 +235,33 @@ fn a_profile_that_refuses_everything_ends_in_a_trap_not_in_a_loop() {
     assert_eq!((outcome.status.code(), outcome.report), (None, None), "{:?}", outcome.status);
 }
 
+/// Without a system call of the thread that has the filter: the second one is gone when the program begins, and so is all that
+/// was open for it.
+#[test]
+fn a_filters_listener_is_handed_over_before_the_program_begins() {
+    let filter = || {
+        let flags = linux_raw_sys::ptrace::SECCOMP_FILTER_FLAG_NEW_LISTENER;
+        Some(Program { flags, ..all_but(SECCOMP_RET_ALLOW, &[]) })
+    };
+    let case = |reply| Case {
+        candidates: &["/bin/sh"],
+        arguments: &["sh", "-c", "echo /proc/self/fd/*; set -- /proc/self/task/*; echo $#"],
+        filter: filter(),
+        reply: Some(reply),
+        ..Case::default()
+    };
+    let taken = run(&case(&[TAKEN]));
+    assert!(taken.status.success() && taken.listener.is_some() && taken.report.is_none(), "{}", taken.err);
+    let without = run(&Case { filter: None, reply: None, ..case(&[]) });
+    assert_eq!(taken.out, without.out);
+    assert!(taken.out.ends_with("\n1\n"), "one thread: {}", taken.out);
+    for refused in [&b"0"[..], b""] {
+        let outcome = run(&case(refused));
+        assert_eq!((outcome.status.code(), outcome.out.as_str()), (Some(125), ""));
+        assert!(outcome.listener.is_some());
+    }
+}
+
 #[test]
 fn a_refused_filter_is_reported_and_the_program_is_not_run() {
     let broken = Program { instructions: vec![], flags: 0, unknown: vec![] };
@@ -307,7 +354,7 @@ fn the_program_itself_as_its_own_program_ends_with_a_message() {
 #[test]
 fn nobody_can_write_to_it() {
     let (_reader, report) = pipe();
-    let trampoline = build(&strings(&["/bin/true"]), None, None, report.as_raw_fd()).expect("built");
+    let trampoline = build(&strings(&["/bin/true"]), None, None, report.as_raw_fd(), None).expect("built");
     let own = format!("/proc/self/fd/{}", trampoline.as_raw_fd());
     let mut file = std::fs::OpenOptions::new().write(true).open(&own).expect("root may open it");
     assert_eq!(file.write(b"x").expect_err("sealed").raw_os_error(), Some(1), "EPERM");
@@ -355,14 +402,14 @@ fn is_built() {
 #[test]
 #[ignore = "run by another, where vm.memfd_noexec is 2"]
 fn is_refused_with_advice() {
-    let error = build(&[], None, None, 3).expect_err("refused");
+    let error = build(&[], None, None, 3, None).expect_err("refused");
     assert!(error.help.expect("advice").contains("vm.memfd_noexec"));
 }
 
 #[test]
 fn the_image_is_an_elf_file_as_others_read_it() {
     let filter = all_but(SECCOMP_RET_ALLOW, &[1, 2, 3]);
-    let image = image::of(code::bytes(), &strings(&["/bin/true", "/x"]), Some(&filter), None, 5);
+    let image = image::of(code::bytes(), &strings(&["/bin/true", "/x"]), Some(&filter), None, 5, None);
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("image");
     std::fs::write(&path, &image).expect("written");
@@ -377,7 +424,7 @@ fn the_image_is_an_elf_file_as_others_read_it() {
     {
         assert!(text.contains(part), "{part}:\n{text}");
     }
-    assert!(image.len() < 1024, "{} bytes", image.len());
+    assert!(image.len() < 1280, "{} bytes", image.len());
 }
 
 #[test]
@@ -412,12 +459,12 @@ fn time_to_build() {
         let mut times: Vec<Duration> = (0..2_000)
             .map(|_| {
                 let started = Instant::now();
-                build(&candidates, filter, None, report.as_raw_fd()).expect("built");
+                build(&candidates, filter, None, report.as_raw_fd(), None).expect("built");
                 started.elapsed()
             })
             .collect();
         times.sort();
-        let size = image::of(code::bytes(), &candidates, filter, None, 5).len();
+        let size = image::of(code::bytes(), &candidates, filter, None, 5, None).len();
         println!("{size} bytes: median {:?}, 95 % {:?}", times[1_000], times[1_900]);
     }
 }
@@ -431,13 +478,13 @@ fn time_to_pass() {
     let case = Case { candidates: &["/bin/true"], arguments: &["true"], ..Case::default() };
     let (mut with, mut without) = (Vec::new(), Vec::new());
     for _ in 0..500 {
-        let trampoline = build(&candidates, None, None, report.as_raw_fd()).expect("built");
+        let trampoline = build(&candidates, None, None, report.as_raw_fd(), None).expect("built");
         let started = Instant::now();
-        spawn(&case, &trampoline, &report);
+        spawn(&case, &trampoline, &report, None);
         with.push(started.elapsed());
         let program = std::fs::File::open("/bin/true").expect("there").into();
         let started = Instant::now();
-        spawn(&case, &program, &report);
+        spawn(&case, &program, &report, None);
         without.push(started.elapsed());
     }
     with.sort();

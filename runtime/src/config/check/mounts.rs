@@ -2,18 +2,20 @@
 
 use std::path::{Component, Path};
 
-use oci_spec::runtime::{Mount, Spec};
+use oci_spec::runtime::{LinuxNamespaceType, Mount, Spec};
 
 use super::Findings;
+use super::process::has;
 use crate::config::MountOptions;
+use crate::id_map::IdMaps;
 
 pub(super) fn check(spec: &Spec, findings: &mut Findings) {
     for (index, mount) in spec.mounts().iter().flatten().enumerate() {
-        of(mount, &format!("/mounts/{index}"), findings);
+        of(spec, mount, &format!("/mounts/{index}"), findings);
     }
 }
 
-fn of(mount: &Mount, place: &str, findings: &mut Findings) {
+fn of(spec: &Spec, mount: &Mount, place: &str, findings: &mut Findings) {
     let destination = mount.destination();
     findings.inside(format!("{place}/destination"), destination);
     findings.text(format!("{place}/destination"), &destination.to_string_lossy());
@@ -31,6 +33,7 @@ fn of(mount: &Mount, place: &str, findings: &mut Findings) {
         Ok(options) => options,
         Err(errors) => return findings.0.extend(errors),
     };
+    owners(spec, mount, &options, place, findings);
     if options.bind.is_some() {
         if source.is_none() {
             findings.wrong(
@@ -42,6 +45,25 @@ fn of(mount: &Mount, place: &str, findings: &mut Findings) {
     } else if matches!(kind, "" | "none") {
         let help = "write `type`, such as `tmpfs`, or `bind` or `rbind` in `options`";
         findings.wrong(place, "neither a file system nor a bind mount", help);
+    }
+}
+
+/// Which owners a mount shows. Maps without a word are meant as `idmap`, as runc takes them.
+fn owners(spec: &Spec, mount: &Mount, options: &MountOptions, place: &str, findings: &mut Findings) {
+    match IdMaps::of_mount(mount, place) {
+        Ok(Some(_)) if options.bind.is_none() => {
+            let help = "remove the maps; what a new file system contains belongs to who makes it";
+            findings.wrong(format!("{place}/uidMappings"), "only a bind mount can show other owners", help);
+        }
+        Ok(None) if options.id_map.is_some() && !has(spec, LinuxNamespaceType::User) => {
+            findings.wrong(
+                place,
+                "ids are to be mapped as in the container's user namespace, and it has none",
+                "write `uidMappings` and `gidMappings` for the mount",
+            );
+        }
+        Ok(_) => {}
+        Err(error) => findings.0.push(error),
     }
 }
 

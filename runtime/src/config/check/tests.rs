@@ -104,6 +104,18 @@ fn the_process() {
 #[test]
 fn mounts() {
     let mounts = |list: Value| json!({"mounts": list});
+    let one = json!([{"containerID": 0, "hostID": 1000, "size": 1}]);
+    let wrong = json!([{"containerID": 0, "hostID": 1000, "size": 0}]);
+    let bind = json!({"destination": "/a", "type": "bind", "source": "/b"});
+    let in_user_namespace = json!({
+        "mounts": [{"destination": "/a", "type": "bind", "source": "/b", "options": ["idmap"]}],
+        "linux": {"namespaces": [{"type": "mount"}, {"type": "user"}], "uidMappings": one, "gidMappings": one}
+    });
+    let owners = |more: Value| {
+        let mut mount = bind.clone();
+        merge(&mut mount, &more);
+        mounts(json!([mount]))
+    };
     let found = all(&[
         mounts(json!([{"destination": "/proc", "type": "proc"}, {"destination": "data", "type": "tmpfs"}])),
         mounts(json!([{"destination": "/", "type": "tmpfs"}])),
@@ -116,6 +128,14 @@ fn mounts() {
         mounts(json!([{"destination": "/a", "options": ["rbind"]}])),
         mounts(json!([{"destination": "/a", "type": "bind", "source": ""}])),
         mounts(json!([{"destination": "/a", "type": "tmpfs", "options": ["size=1m", "nosiud", "remount"]}])),
+        owners(json!({"uidMappings": one, "gidMappings": one})),
+        owners(json!({"uidMappings": one, "gidMappings": one, "options": ["ridmap"]})),
+        owners(json!({"uidMappings": one, "gidMappings": [], "options": ["idmap"]})),
+        owners(json!({"uidMappings": [], "gidMappings": one})),
+        owners(json!({"uidMappings": one, "gidMappings": wrong})),
+        owners(json!({"options": ["idmap"]})),
+        owners(json!({"type": "tmpfs", "uidMappings": one, "gidMappings": one, "options": ["idmap"]})),
+        in_user_namespace,
     ]);
     insta::assert_snapshot!(found);
 }

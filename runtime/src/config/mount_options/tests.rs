@@ -37,6 +37,9 @@ fn told(options: &MountOptions) -> String {
     if let Some(recursive) = options.bind {
         parts.push(format!("bind recursive {recursive:?}"));
     }
+    if let Some(recursive) = options.id_map {
+        parts.push(format!("other owners recursive {recursive:?}"));
+    }
     if options.copy_up {
         parts.push("copy up".to_owned());
     }
@@ -92,6 +95,8 @@ fn options_that_are_understood() {
         ("none", "bind strictatime atime"),
         ("none", "bind strictatime nostrictatime nodiratime"),
         ("none", "rbind rslave shared unbindable"),
+        ("none", "rbind idmap"),
+        ("none", "rbind idmap ridmap"),
         ("ext4", "sync lazytime errors=remount-ro noload"),
         ("tmpfs", "defaults silent loud norelatime nomand"),
         ("overlay", "lowerdir=/a:/b,upperdir= userxattr"),
@@ -107,7 +112,8 @@ fn options_that_are_refused() {
         ("sysfs", "size=1"),
         ("none", "bind sync size=1 Z"),
         ("proc", "tmpcopyup"),
-        ("bind", "tmpcopyup idmap ridmap"),
+        ("bind", "tmpcopyup"),
+        ("tmpfs", "idmap ridmap"),
         ("ext4", "remount mand iversion =1"),
         ("devpts", "a\u{0}b"),
         ("ext4", "a\u{0}b"),
@@ -120,7 +126,8 @@ fn every_word_that_is_listed_as_supported_is_taken() {
     for word in supported() {
         for (kind, also) in [("tmpfs", ""), ("none", "bind")] {
             let only_new = word == "tmpcopyup" || matches!(meaning(word), Some(Word::FileSystem));
-            if kind == "none" && only_new {
+            let only_bind = matches!(meaning(word), Some(Word::IdMap(_)));
+            if kind == "none" && only_new || kind == "tmpfs" && only_bind {
                 continue;
             }
             let text = check(kind, &format!("{also} {word}"));

@@ -27,24 +27,10 @@ fn process(fields: &Value) -> Value {
 
 /// For each refused property a configuration that asks for it.
 fn asking() -> Vec<(&'static str, Value)> {
-    let one = json!([{"containerID": 0, "hostID": 0, "size": 1}]);
     vec![
-        (
-            "/mounts/*/uidMappings",
-            json!({"mounts": [{"destination": "/a"}, {"destination": "/b", "uidMappings": one}]}),
-        ),
-        ("/mounts/*/gidMappings", json!({"mounts": [{"destination": "/a", "gidMappings": one}]})),
         ("/process/commandLine", process(&json!({"commandLine": "cmd.exe"}))),
         ("/process/user/username", process(&json!({"user": {"username": "ContainerUser"}}))),
         ("/process/execCPUAffinity", process(&json!({"execCPUAffinity": {"initial": "0-1"}}))),
-        (
-            "/linux/seccomp/listenerPath",
-            json!({"linux": {"seccomp": {"defaultAction": "SCMP_ACT_ALLOW", "listenerPath": "/run/x"}}}),
-        ),
-        (
-            "/linux/seccomp/listenerMetadata",
-            json!({"linux": {"seccomp": {"defaultAction": "SCMP_ACT_ALLOW", "listenerMetadata": "x"}}}),
-        ),
         ("/linux/intelRdt", json!({"linux": {"intelRdt": {"closID": "x"}}})),
         (
             "/linux/memoryPolicy",

@@ -90,5 +90,5 @@ fn new(kind: &std::ffi::CStr, options: &[&str]) -> Option<Source> {
 
 fn bind(folder: &Path) -> Option<Source> {
     let path = CString::new(folder.as_os_str().as_bytes()).ok()?;
-    Some(Source::Bind { path, recursive: true })
+    Some(Source::Bind { path, recursive: true, id_mapped: None })
 }

@@ -137,7 +137,7 @@ fn machine_folder(path: &Path, locked: bool) -> Result<Mount> {
     Ok(Mount {
         place: place(path, "/root/path")?,
         last: if path.is_dir() { Last::Folder } else { Last::File },
-        source: Source::Bind { path: c_path(path, "/root/path")?, recursive: locked },
+        source: Source::Bind { path: c_path(path, "/root/path")?, recursive: locked, id_mapped: None },
         attributes: READ_ONLY,
         below: locked.then_some(READ_ONLY),
         propagation: vec![],
