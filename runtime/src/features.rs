@@ -27,7 +27,7 @@ pub fn features() -> Value {
         "linux": {
             "namespaces": namespaces,
             "capabilities": capabilities::names(u64::MAX),
-            "cgroup": {"v1": true, "v2": true, "systemd": false, "systemdUser": false, "rdma": true},
+            "cgroup": {"v1": true, "v2": true, "systemd": true, "systemdUser": true, "rdma": true},
             "seccomp": {
                 "enabled": true,
                 "actions": [

@@ -30,7 +30,7 @@ use crate::syscall::{Kernel as _, Prctl, raw};
 use crate::trampoline::{Failure, outcome};
 
 pub(crate) use hook::run_hook;
-use report::{AT_IDS, GONE, HELD, wait};
+use report::{AT_GROUP, AT_IDS, GONE, HELD, wait};
 pub use report::{Gate, Report};
 use stack::SignalsBlocked;
 pub(crate) use stack::Stack;
@@ -152,6 +152,7 @@ impl Process {
             let gate = match shared.report.wait() {
                 GONE => break,
                 HELD => return Ok(()),
+                AT_GROUP => Gate::ControlGroup,
                 AT_IDS => Gate::IdMaps,
                 _ => Gate::Hooks,
             };

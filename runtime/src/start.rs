@@ -8,7 +8,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use crate::c_list::CList;
 use crate::error::{Error, Result};
 use crate::labels::Label;
-use crate::operation::Operation;
+use crate::operation::{Operation, Step};
 use crate::prepare::Prepared;
 use crate::process::{Gate, Launch, Process, Program};
 use crate::trampoline;
@@ -25,12 +25,13 @@ pub struct Groups {
 impl Prepared {
     /// Makes the process and waits until it runs its program, or waits to be started.
     ///
-    /// `hooks` runs the hooks of the parent's side; it is called once the mounts are made, with the process's id.
+    /// `parent` does what belongs to the parent's side, with the process's id: it has systemd make a control group around
+    /// a process that waits for that, and runs the hooks once the mounts are made.
     ///
     /// # Errors
     ///
     /// The step that failed, at its place in config.json; nothing of the process is left then.
-    pub fn spawn(self, groups: Groups, hooks: &mut dyn FnMut(u32) -> Result<()>) -> Result<Process> {
+    pub fn spawn(self, groups: Groups, parent: &mut dyn FnMut(Gate, u32) -> Result<()>) -> Result<Process> {
         // Who starts a held container later hears of the program's failure then; this process does not wait for it.
         let (failure, failure_writer) = if let Some(report) = self.report {
             (None, report)
@@ -67,7 +68,9 @@ impl Prepared {
                 _ => {}
             }
         }
-        let held = steps.iter().any(|step| matches!(step.operation, Operation::Hold(_)));
+        let waits =
+            |step: &Step| matches!(step.operation, Operation::Hold(_) | Operation::Wait(Gate::ControlGroup));
+        let waits = steps.iter().any(waits);
         let mut descriptors = self.descriptors;
         descriptors.extend(groups.joined);
         let launch = Launch {
@@ -76,7 +79,7 @@ impl Prepared {
             joined_before: self.joined_before,
             hidden: self.hidden,
             cgroup: groups.born_in,
-            attended: self.hooks || self.id_maps.is_some() || held,
+            attended: self.hooks || self.id_maps.is_some() || waits,
             in_user_namespace: self.in_user_namespace,
             program: Program {
                 image,
@@ -91,7 +94,7 @@ impl Prepared {
         let maps = self.id_maps;
         Process::spawn(launch, &mut |gate, pid| match gate {
             Gate::IdMaps => maps.as_ref().map_or(Ok(()), |maps| maps.write(pid)),
-            Gate::Hooks => hooks(pid),
+            gate => parent(gate, pid),
         })
     }
 }

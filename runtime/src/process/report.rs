@@ -11,6 +11,8 @@ use crate::syscall::{Fd, Kernel};
 /// Where the new process waits for its parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gate {
+    /// The parent has systemd make the control group around this process.
+    ControlGroup,
     /// The parent writes the id maps, by newuidmap and newgidmap.
     IdMaps,
     /// The parent runs the hooks that belong before the root is entered, in its own namespaces.
@@ -20,6 +22,7 @@ pub enum Gate {
 impl fmt::Display for Gate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Self::ControlGroup => "have systemd make its control group",
             Self::IdMaps => "map users and groups",
             Self::Hooks => "run the hooks of its side",
         })
@@ -50,6 +53,7 @@ pub(super) const RUNNING: u32 = 1;
 pub(super) const HELD: u32 = 2;
 pub(super) const AT_IDS: u32 = 3;
 pub(super) const AT_HOOKS: u32 = 4;
+pub(super) const AT_GROUP: u32 = 5;
 
 pub(super) const NEVER: u32 = u32::MAX;
 
@@ -70,7 +74,11 @@ impl Report {
     /// In the child: waits until the parent has opened one more gate.
     pub fn wait_at(&self, gate: Gate) -> std::result::Result<(), Errno> {
         let before = self.opened.load(Ordering::Acquire);
-        self.tell(if gate == Gate::IdMaps { AT_IDS } else { AT_HOOKS });
+        self.tell(match gate {
+            Gate::ControlGroup => AT_GROUP,
+            Gate::IdMaps => AT_IDS,
+            Gate::Hooks => AT_HOOKS,
+        });
         loop {
             match self.opened.load(Ordering::Acquire) {
                 NEVER => return Err(Errno::CANCELED),

@@ -147,7 +147,7 @@ fn passes_on(folder: &Path, needed: &[Controller]) -> Result<(), Refusal> {
 }
 
 /// Whether a process of this group may be made in, or moved to, the group `to`.
-fn may_move(unified: &Unified, to: &Path) -> bool {
+pub(in super::super) fn may_move(unified: &Unified, to: &Path) -> bool {
     let Some(own) = &unified.own else { return true };
     let common: PathBuf =
         own.components().zip(to.components()).take_while(|(a, b)| a == b).map(|(a, _)| a).collect();
