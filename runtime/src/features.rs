@@ -54,8 +54,8 @@ pub fn features() -> Value {
             "netDevices": {"enabled": kept("/linux/netDevices")}
         },
         "annotations": {"dev.jobc.version": env!("CARGO_PKG_VERSION")},
-        // `dev.jobc.image` chooses the root; a name that ends in a dot stands for all that begin with it.
-        "potentiallyUnsafeConfigAnnotations": ["dev.jobc."]
+        // `dev.jobc.image` chooses the root, and properties of a unit may be programs to run; a name that ends in a dot stands for all that begin with it.
+        "potentiallyUnsafeConfigAnnotations": ["dev.jobc.", "org.systemd.property."]
     })
 }
 

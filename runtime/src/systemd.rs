@@ -238,13 +238,11 @@ impl Systemd {
 
 /// Where the machine's systemd is, and whether somebody has named the place.
 fn of_machine() -> (Vec<Address>, bool) {
-    match named("DBUS_SYSTEM_BUS_ADDRESS") {
-        Some(named) => (Address::read(&named), true),
-        None => {
-            let bus = Address::at("/run/dbus/system_bus_socket", true);
-            (vec![Address::at("/run/systemd/private", false), bus], false)
-        }
+    if let Some(named) = named("DBUS_SYSTEM_BUS_ADDRESS") {
+        return (Address::read(&named), true);
     }
+    let bus = Address::at("/run/dbus/system_bus_socket", true);
+    (vec![Address::at("/run/systemd/private", false), bus], false)
 }
 
 /// Where the systemd of this user is, and whether somebody has named the place.

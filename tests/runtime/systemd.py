@@ -7,12 +7,13 @@ runc is the yardstick: for the same bundle the unit must have the same propertie
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
 from pathlib import Path
 
-from bundle import Roots, configuration
+from bundle import Roots, configuration, rootless
 from judge import REPOSITORY, Judge, scratch
 from podman import Podman, image, said
 from runtime import binary, ours
@@ -24,8 +25,10 @@ MEGABYTE = 1 << 20
 PROPERTIES = ["Slice", "Delegate", "DefaultDependencies", "MemoryMax", "MemoryLow", "MemorySwapMax", "CPUWeight", "CPUQuotaPerSecUSec",
               "CPUQuotaPeriodUSec", "TasksMax", "MemoryAccounting", "CPUAccounting", "TasksAccounting", "ControlGroup"]
 FILES = ["memory.max", "memory.low", "cpu.weight", "cpu.max", "pids.max"]
-LIMITS = {"memory": {"limit": 64 * MEGABYTE, "swap": 64 * MEGABYTE, "reservation": 16 * MEGABYTE},
+LIMITS = {"memory": {"limit": 64 * MEGABYTE, "swap": 80 * MEGABYTE, "reservation": 16 * MEGABYTE},
           "cpu": {"shares": 512, "quota": 25000, "period": 50000}, "pids": {"limit": 33}}
+# Otherwise all that a machine begins with is started too, and /tmp is cleared.
+ALONE = ["--property=DefaultDependencies=no"]
 SLEEP = ["/bin/sleep", "600"]
 
 
@@ -86,7 +89,8 @@ def reload():
 
 def is_gone(unit, group):
     for _ in range(100):
-        if not group.exists() and show(unit, "LoadState").get("LoadState") == "not-found":
+        # A slice that was ended stays known; a scope that failed would stay as such.
+        if not group.exists() and show(unit, "ActiveState").get("ActiveState") == "inactive":
             return
         time.sleep(0.1)
     yield f"{unit} is {show(unit, 'LoadState', 'ActiveState', 'Result')}, its group is {'there' if group.exists() else 'gone'}"
@@ -107,7 +111,7 @@ def limits(machine):
         stages["new"] = show(unit, *PROPERTIES) | files(group)
         reload()
         stages["after a reload"] = show(unit, *PROPERTIES) | files(group)
-        changed = machine.call("update", "--memory", str(32 * MEGABYTE), "--memory-swap", str(32 * MEGABYTE), "--pids-limit", "44", "--cpu-quota", "10000",
+        changed = machine.call("update", "--memory", str(32 * MEGABYTE), "--memory-swap", str(40 * MEGABYTE), "--pids-limit", "44", "--cpu-quota", "10000",
                                "--cpu-period", "50000", "--cpu-share", "256", "limited", program=program)
         if changed.returncode:
             yield f"{program}: update: {changed.stderr}"
@@ -147,13 +151,20 @@ def names(machine):
         ("", None, "system.slice"),
         (":jobc:plain", "jobc-plain.scope", "system.slice"),
         ("x-y.slice:jobc:deep", "jobc-deep.scope", "x.slice/x-y.slice"),
+        ("system.slice:jobc:up-down.slice", "up-down.slice", "up.slice"),
     ]:
         code, told = machine.detached(machine.bundle(path), "named")
         unit = unit or ("runc-named.scope" if "runc" in Path(machine.program).name else "jobc-named.scope")
         found = show(unit, "ControlGroup").get("ControlGroup")
         if code or found != f"/{group}/{unit}":
             yield f"{path!r}: {found}: {told}"
+        group = TREE / group / unit
+        held = (group / "cgroup.procs").read_text().split() if group.exists() else []
+        listed = machine.call("ps", "--format", "json", "named", flags=())
+        if not held or json.loads(listed.stdout or "[]") != [int(pid) for pid in held]:
+            yield f"{path!r}: it holds {held}, and has {listed}"
         machine.call("delete", "--force", "named")
+        yield from is_gone(unit, group)
 
 
 def life(machine):
@@ -202,8 +213,10 @@ def ends(machine):
     if ended.returncode != 5:
         yield f"run: {ended}"
     yield from is_gone(unit, group)
-    greedy = machine.bundle("system.slice:jobc:ending", ["/bin/sh", "-c", "x=$(busybox dd if=/dev/zero bs=1M count=200 2>/dev/null | busybox tr '\\0' x)"])
-    machine.call("run", "--bundle", str(greedy), "ending")
+    greedy = machine.bundle("system.slice:jobc:ending", ["/bin/tail", "/dev/zero"])
+    greedy = machine.call("run", "--bundle", str(greedy), "ending")
+    if greedy.returncode != 137:
+        yield f"run of what takes too much: {greedy}"
     yield from is_gone(unit, group)
     for _ in range(2):  # what the first leaves does not keep the second from its name
         absent = machine.call("run", "--bundle", str(machine.bundle("system.slice:jobc:ending", ["/not/there"])), "ending")
@@ -264,6 +277,67 @@ def annotated(machine):
     machine.call("delete", "--force", "annotated")
 
 
+class Nobody:
+    """The user `nobody`, whose one id is the root of their containers."""
+
+    uid, gid, subgids = 65534, 65534, None
+
+    def mappings(self):
+        return ([{"containerID": 0, "hostID": self.uid, "size": 1}],) * 2
+
+    def prefix(self):
+        # As a login's session: a group of the machine's systemd, out of which this user may move nobody.
+        return ["systemd-run", "--quiet", "--collect", "--pipe", "--wait", *ALONE, f"--uid={self.uid}", f"--gid={self.gid}", f"--setenv=XDG_RUNTIME_DIR=/run/user/{self.uid}"]
+
+    def begin(self):
+        """Starts a systemd of their own, as a login does."""
+        place = Path(f"/run/user/{self.uid}")
+        place.mkdir(parents=True, mode=0o700)
+        os.chown(place, self.uid, self.gid)
+        target = Path("/run/systemd/user/nothing.target")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text("[Unit]\nDefaultDependencies=no\n")
+        # Its own processes are moved for it by the machine's, which it asks over the bus.
+        subprocess.run(["systemctl", "start", "dbus.service"], check=True)
+        subprocess.run(["systemd-run", "--quiet", "--unit=nobody", *ALONE, f"--uid={self.uid}", f"--gid={self.gid}", f"--setenv=XDG_RUNTIME_DIR={place}", "--property=Delegate=yes",
+                        "--property=Type=notify", "/lib/systemd/systemd", "--user", "--unit=nothing.target"], check=True, timeout=60)
+
+
+def of_a_user(machine):
+    """A user who was given no group has their own systemd make one, with limits, and runs further programs in it."""
+    user = Nobody()
+    user.begin()
+    bundle = machine.bundle("")
+    config = rootless(json.loads((bundle / "config.json").read_text()), user)
+    config["linux"]["resources"] = LIMITS
+    (bundle / "config.json").write_text(json.dumps(config))
+    states = Path(f"/run/judged-{Path(machine.program).name}")
+    shutil.rmtree(states, ignore_errors=True)
+    states.mkdir(mode=0o700)
+    os.chown(states, user.uid, user.gid)
+    group = TREE / "system.slice/nobody.service/user.slice/jobc-mine.scope"
+    alone = machine.call("run", "--bundle", str(bundle), "alone", flags=(), prefix=user.prefix())
+    if alone.returncode == 0 or "--systemd-cgroup" not in alone.stderr:
+        yield f"without a group: {alone}"
+    started = machine.call("run", "--detach", "--bundle", str(bundle), "mine", prefix=[*user.prefix(), "sh", "-c", 'exec "$@" >$XDG_RUNTIME_DIR/said 2>&1', "sh"])
+    if started.returncode:
+        yield Path(f"/run/user/{user.uid}/said").read_text()
+        return
+    yield from differs("its group", files(group), {"memory.max": str(64 * MEGABYTE), "pids.max": "33"})
+    joined = machine.call("exec", "mine", "/bin/true", flags=(), prefix=user.prefix())
+    if joined.returncode:
+        yield f"exec: {joined}"
+    inside = machine.call("exec", "mine", "/bin/cat", "/proc/self/cgroup", flags=(), prefix=user.prefix())
+    if "jobc-mine.scope" not in inside.stdout and inside.stdout != "0::/\n":
+        yield f"exec: {inside}"
+    changed = machine.call("update", "--pids-limit", "44", "mine", flags=(), prefix=user.prefix())
+    if changed.returncode or files(group)["pids.max"] != "44":
+        yield f"update: {changed}"
+    deleted = machine.call("delete", "--force", "mine", flags=(), prefix=user.prefix())
+    if deleted.returncode or group.exists():
+        yield f"delete: {deleted}"
+
+
 def by_podman(machine):
     """podman with the manager that it has where systemd runs: a limit, a command in it, its end."""
     folder = machine.folder / "podman"
@@ -288,7 +362,7 @@ def by_podman(machine):
     yield from is_gone(unit, TREE / "machine.slice" / unit)
 
 
-CASES = [limits, fractions, names, life, ends, killed, refused, annotated, by_podman]
+CASES = [limits, fractions, names, life, ends, killed, refused, annotated, of_a_user, by_podman]
 
 
 def begin(judge):

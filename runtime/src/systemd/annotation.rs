@@ -68,8 +68,8 @@ fn value(written: &str) -> Option<Value> {
     }
     let (kind, number) = written.split_once(' ').unwrap_or(("int32", written));
     match (kind, number.trim()) {
-        ("int32", "true") | ("boolean", "true") => Some(Value::Bool(true)),
-        ("int32", "false") | ("boolean", "false") => Some(Value::Bool(false)),
+        ("int32" | "boolean", "true") => Some(Value::Bool(true)),
+        ("int32" | "boolean", "false") => Some(Value::Bool(false)),
         ("int32", number) => number.parse().ok().map(Value::Int32),
         ("uint32", number) => number.parse().ok().map(Value::Uint32),
         ("int64", number) => number.parse().ok().map(Value::Int64),

@@ -49,7 +49,7 @@ impl Unit {
             "system.slice"
         };
         let name = match prefix {
-            _ if name.ends_with(".slice") => name.to_owned(),
+            _ if is_slice(name) => name.to_owned(),
             "" => format!("{name}.scope"),
             _ => format!("{prefix}-{name}.scope"),
         };
@@ -58,14 +58,13 @@ impl Unit {
                 Error::new(Kind::Config, format!("`{}` {why}", name.escape_debug())).at(PLACE).help(HELP)
             })?;
         }
-        if !slice.ends_with(".slice") {
+        if !is_slice(slice) {
             let message = format!("`{slice}` is no slice: its name does not end in `.slice`");
             return Err(Error::new(Kind::Config, message).at(PLACE).help(HELP));
         }
         let unit = Self { slice: slice.to_owned(), name, user };
-        let wrong = [&unit.slice, &unit.name]
-            .into_iter()
-            .find(|name| name.ends_with(".slice") && folders(name).is_none());
+        let wrong =
+            [&unit.slice, &unit.name].into_iter().find(|name| is_slice(name) && folders(name).is_none());
         if let Some(name) = wrong {
             let message = format!("`{name}` is no slice: a part between its hyphens is empty");
             return Err(Error::new(Kind::Config, message).at(PLACE).help(HELP));
@@ -75,7 +74,7 @@ impl Unit {
 
     /// Whether it is a slice, in which systemd puts no process.
     pub fn is_slice(&self) -> bool {
-        self.name.ends_with(".slice")
+        is_slice(&self.name)
     }
 
     /// The names of the groups from that of systemd itself to the unit's own.
@@ -87,6 +86,11 @@ impl Unit {
         groups.push(self.name.clone());
         groups
     }
+}
+
+/// Whether a name is that of a slice; systemd tells kinds of units apart by their ends, which it spells in one way.
+fn is_slice(name: &str) -> bool {
+    name.strip_suffix(".slice").is_some()
 }
 
 /// What no unit may be called (systemd.unit(5)).

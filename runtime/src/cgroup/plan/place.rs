@@ -43,7 +43,7 @@ impl Refusal {
     fn help(&self) -> String {
         match self {
             Self::NotGiven { .. } => format!(
-                "start it in a group of your own, as by `systemd-run --user --scope --property=Delegate=yes`; or {GO_ON}"
+                "start it in a group of your own, as by `systemd-run --user --scope --property=Delegate=yes`, or let `jobc oci --systemd-cgroup` have one made; or {GO_ON}"
             ),
             Self::HoldsProcesses { group, .. } => format!(
                 "move its processes one down: `mkdir {0}/main` and write their numbers to `{0}/main/cgroup.procs`; or {GO_ON}",
