@@ -6,8 +6,10 @@
 //! limits that systemd has properties for it is told, so that it never undoes them; all are written to the group's files
 //! besides, as without it.
 
+mod address;
 pub(crate) mod annotation;
 mod bus;
+mod marshal;
 mod message;
 pub(crate) mod property;
 mod unit;
@@ -16,7 +18,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Kind, Result, describe};
-use bus::{Address, Bus, Failure};
+pub use address::is_users;
+use address::{Address, of_machine, of_user};
+use bus::{Bus, Failure};
 use message::Body;
 pub use message::{Property, Value};
 pub use unit::Unit;
@@ -234,41 +238,6 @@ impl Systemd {
         let who = if self.user { "this user's systemd" } else { "systemd" };
         Error::new(Kind::Machine, format!("{who} does not {what}: {}", said(failure, self.patience)))
     }
-}
-
-/// Where the machine's systemd is, and whether somebody has named the place.
-fn of_machine() -> (Vec<Address>, bool) {
-    if let Some(named) = named("DBUS_SYSTEM_BUS_ADDRESS") {
-        return (Address::read(&named), true);
-    }
-    let bus = Address::at("/run/dbus/system_bus_socket", true);
-    (vec![Address::at("/run/systemd/private", false), bus], false)
-}
-
-/// Where the systemd of this user is, and whether somebody has named the place.
-fn of_user() -> (Vec<Address>, bool) {
-    let folder = named("XDG_RUNTIME_DIR").map(PathBuf::from);
-    let bus = named("DBUS_SESSION_BUS_ADDRESS");
-    let mut addresses: Vec<Address> =
-        folder.iter().map(|folder| Address::at(folder.join("systemd/private"), false)).collect();
-    addresses.extend(bus.iter().flat_map(|bus| Address::read(bus)));
-    addresses.extend(folder.iter().map(|folder| Address::at(folder.join("bus"), true)));
-    (addresses, bus.is_some())
-}
-
-/// A variable that says something.
-fn named(name: &str) -> Option<String> {
-    std::env::var(name).ok().filter(|text| !text.is_empty())
-}
-
-/// Whose systemd a container of this process belongs to: as root the machine's, else the user's own.
-///
-/// Engines of normal users start their runtimes as the root of a user namespace; a root whose whole machine lies in one has
-/// none of their marks.
-pub fn is_users() -> bool {
-    let by_engine =
-        || named("_CONTAINERS_ROOTLESS_UID").is_some() || named("USER").is_some_and(|user| user != "root");
-    !rustix::process::geteuid().is_root() || crate::machine::in_user_namespace() && by_engine()
 }
 
 fn text(text: &str) -> Value {

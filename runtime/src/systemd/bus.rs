@@ -6,7 +6,6 @@
 use std::collections::VecDeque;
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
@@ -14,22 +13,8 @@ use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
 use super::SYSTEMD;
+use super::address::{Address, Socket};
 use super::message::{self, Body, FIXED, Message, Value};
-
-/// Where somebody listens who speaks D-Bus.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Address {
-    pub(super) socket: Socket,
-    /// Whether it is a bus, where each program has a name, and not systemd itself.
-    pub(super) bus: bool,
-}
-
-/// A Unix socket's name.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Socket {
-    Path(PathBuf),
-    Abstract(Vec<u8>),
-}
 
 /// Why there is no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,48 +45,6 @@ pub(super) struct Bus {
     serial: u32,
     came: Vec<u8>,
     signals: VecDeque<Message>,
-}
-
-impl Address {
-    /// The addresses in a text such as `unix:path=/run/bus,guid=1;unix:abstract=/tmp/x` (D-Bus specification, "Server
-    /// Addresses"); those of other kinds are left out.
-    pub(super) fn read(text: &str) -> Vec<Self> {
-        let of = |address: &str| {
-            address.strip_prefix("unix:")?.split(',').find_map(|pair| {
-                let (key, value) = pair.split_once('=')?;
-                let value = unescape(value)?;
-                match key {
-                    "path" => Some(Socket::Path(
-                        <std::ffi::OsString as std::os::unix::ffi::OsStringExt>::from_vec(value).into(),
-                    )),
-                    "abstract" => Some(Socket::Abstract(value)),
-                    _ => None,
-                }
-            })
-        };
-        text.split(';').filter_map(of).map(|socket| Self { socket, bus: true }).collect()
-    }
-
-    /// A socket of the file system.
-    pub(super) fn at(path: impl AsRef<Path>, bus: bool) -> Self {
-        Self { socket: Socket::Path(path.as_ref().to_owned()), bus }
-    }
-}
-
-/// Undoes `%20` for bytes that stand for something else in an address.
-fn unescape(text: &str) -> Option<Vec<u8>> {
-    let mut bytes = vec![];
-    let mut rest = text.as_bytes();
-    while let Some((&first, after)) = rest.split_first() {
-        if first == b'%' {
-            bytes.push(u8::from_str_radix(std::str::from_utf8(after.get(..2)?).ok()?, 16).ok()?);
-            rest = &after[2..];
-        } else {
-            bytes.push(first);
-            rest = after;
-        }
-    }
-    Some(bytes)
 }
 
 impl Bus {

@@ -268,8 +268,8 @@ fn where_nobody_listens_it_is_said_with_what_to_do() {
 fn addresses_as_variables_hold_them() {
     let read = |text: &str| {
         let of = |address: &Address| match &address.socket {
-            bus::Socket::Path(path) => path.display().to_string(),
-            bus::Socket::Abstract(name) => format!("@{}", String::from_utf8_lossy(name)),
+            address::Socket::Path(path) => path.display().to_string(),
+            address::Socket::Abstract(name) => format!("@{}", String::from_utf8_lossy(name)),
         };
         Address::read(text).iter().map(of).collect::<Vec<_>>()
     };
