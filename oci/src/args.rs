@@ -26,10 +26,12 @@ pub(crate) struct OciArgs {
     #[arg(long)]
     pub debug: bool,
     /// Who makes control groups; `disabled` makes none
+    ///
+    /// With `systemd` config.json's `cgroupsPath` is `slice:prefix:name`.
     #[arg(long, value_enum, value_name = "WHO", default_value_t = CgroupManager::Cgroupfs)]
     pub cgroup_manager: CgroupManager,
-    /// Not there: control groups are made without systemd
-    #[arg(long, hide = true)]
+    /// The same as `--cgroup-manager systemd`
+    #[arg(long)]
     pub systemd_cgroup: bool,
     /// Taken for runc's sake: whether this is a normal user is seen without it
     #[arg(long, hide = true, value_name = "WHETHER", value_parser = ["auto", "true", "false"])]
@@ -51,8 +53,7 @@ pub(crate) enum LogFormat {
 pub(crate) enum CgroupManager {
     /// The kernel's file system
     Cgroupfs,
-    /// Not there
-    #[value(hide = true)]
+    /// systemd, as a unit for each container
     Systemd,
     /// Nobody
     Disabled,

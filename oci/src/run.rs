@@ -42,10 +42,6 @@ pub(crate) fn run(args: &OciArgs) -> u8 {
 }
 
 fn command(args: &OciArgs, log: &mut Log) -> Result<u8> {
-    if args.systemd_cgroup || args.cgroup_manager == CgroupManager::Systemd {
-        return Err(Error::new(Kind::Unsupported, "control groups are not made through systemd")
-            .help("set the caller to `cgroupfs`: `podman --cgroup-manager cgroupfs`, `SystemdCgroup = false` in containerd"));
-    }
     let Some(command) = &args.command else {
         return Err(Error::new(Kind::State, "there is no command").help("`jobc oci --help` lists them"));
     };
@@ -53,18 +49,18 @@ fn command(args: &OciArgs, log: &mut Log) -> Result<u8> {
         Some(root) => Store::new(root),
         None => Store::standard()?,
     };
-    let without_cgroup = args.cgroup_manager == CgroupManager::Disabled;
+    let groups = if args.systemd_cgroup { CgroupManager::Systemd } else { args.cgroup_manager };
     match command {
         OciCommand::Create { create, id } => {
-            make(&store, id, create, without_cgroup, Then::Hold, None, log)?.leave();
+            make(&store, id, create, groups, Then::Hold, None, log)?.leave();
         }
         OciCommand::Start { id } => Container::open(&store, &Id::new(id)?)?.start()?,
         OciCommand::Run { create, detach: true, id, .. } => {
-            make(&store, id, create, without_cgroup, Then::Leave, None, log)?.leave();
+            make(&store, id, create, groups, Then::Leave, None, log)?.leave();
         }
         OciCommand::Run { create, detach: false, keep, id, .. } => {
             let signals = Signals::take()?;
-            let made = make(&store, id, create, without_cgroup, Then::Attend, Some(&signals), log)?;
+            let made = make(&store, id, create, groups, Then::Attend, Some(&signals), log)?;
             return attend(made, &signals, Manner::PassOn, *keep, &mut |text| log.warn(text));
         }
         OciCommand::State { id } => {
@@ -102,7 +98,7 @@ fn make(
     store: &Store,
     id: &str,
     create: &CreateArgs,
-    without_cgroup: bool,
+    groups: CgroupManager,
     then: Then,
     given_up: Option<&Signals>,
     log: &mut Log,
@@ -122,7 +118,8 @@ fn make(
     let request = Request {
         options: Options {
             allow_unenforced: create.allow_unenforced,
-            without_cgroup,
+            without_cgroup: groups == CgroupManager::Disabled,
+            systemd_cgroup: groups == CgroupManager::Systemd,
             io_uncounted: true,
             preserve_fds: create.preserve_fds + listened_for(),
             keep_keyring: create.no_new_keyring,

@@ -18,6 +18,7 @@ mod make;
 mod path;
 mod plan;
 mod stats;
+mod unit;
 mod update;
 mod usage;
 
@@ -33,8 +34,11 @@ pub use controller::Controller;
 pub use layout::{Hierarchy, Layout, Unified, Version};
 pub use life::remove_empty;
 pub(crate) use limit::GO_ON;
+pub use limit::Limit;
 pub use path::GroupPath;
 pub use plan::{Group, Interface, Plan};
+pub use unit::UnitGroup;
+pub(crate) use unit::changed;
 pub use usage::{Meter, Usage};
 
 use crate::error::{Error, Result};
@@ -46,6 +50,8 @@ pub struct Request<'a> {
     pub id: &'a str,
     /// `linux.cgroupsPath`: from the tree's root with a slash before it, from the group of this process without.
     pub path: Option<&'a str>,
+    /// The group that systemd makes, in place of one that this program makes at `path`.
+    pub unit: Option<&'a UnitGroup>,
     /// `linux.resources`.
     pub resources: Option<&'a LinuxResources>,
     /// Go on where a limit cannot be enforced.
@@ -199,6 +205,20 @@ impl Cgroup {
     /// Whether the container has no group at all.
     pub fn is_none(&self) -> bool {
         self.saved.groups.is_empty()
+    }
+
+    /// Whether a group of it is there still.
+    pub fn is_there(&self) -> bool {
+        self.saved.groups.iter().any(SavedGroup::is_there)
+    }
+
+    /// Whether this process may make one in its group of version 2, or has none to make one in.
+    pub(crate) fn may_be_entered(&self, layout: &Layout) -> bool {
+        let Some(unified) = &layout.unified else { return true };
+        let mut there = self.saved.groups.iter().filter(|group| group.version == Version::V2);
+        there.all(|group| {
+            group.folder.strip_prefix(&unified.mount).is_ok_and(|group| plan::may_move(unified, group))
+        })
     }
 
     /// The folders of the groups.

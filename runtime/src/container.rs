@@ -37,6 +37,8 @@ pub struct Options {
     pub allow_unenforced: bool,
     /// Make no control group at all; then every limit of config.json is one that cannot be enforced.
     pub without_cgroup: bool,
+    /// Have systemd make the control group, as a unit; config.json's path then names that ([`crate::systemd`]).
+    pub systemd_cgroup: bool,
     /// Make no group of version 1 only to count what is read from disks and written to them: nobody will ask.
     pub io_uncounted: bool,
     /// The first process reads one byte here before it executes the program; the end of the file means: end.
@@ -284,7 +286,9 @@ impl Container {
         if !self.record.pid_namespace || self.record.process.is_none() {
             cgroup.kill()?;
         }
-        cgroup.remove()
+        let ended = groups::end_unit(&self.record);
+        // Where systemd is gone meanwhile, with its user's last login for one, the groups' files are left to end it by.
+        cgroup.remove().map_err(|error| ended.err().unwrap_or(error))
     }
 
     fn is_not(&self, wanted: &str, status: Status) -> Error {

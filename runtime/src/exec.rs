@@ -10,15 +10,17 @@ use oci_spec::runtime::{Process as Written, Spec};
 use serde_json::{Value, json};
 
 use crate::config::Config;
-use crate::container::groups::reopened;
+use crate::container::groups::{needs_systemd, reopened};
 use crate::container::make::write_pid;
 use crate::container::{self, Options};
 use crate::error::{Error, Kind, Result};
 use crate::prepare::join::prepare_further;
 use crate::process::Process;
 use crate::seccomp::listener::{self, Agent};
+use crate::start::Groups;
 use crate::state::store::Store;
 use crate::state::{Id, Status};
+use crate::systemd::Systemd;
 use crate::terminal::socket;
 
 /// What to start in a container.
@@ -177,7 +179,11 @@ pub fn exec(store: &Store, id: &Id, request: Request) -> Result<(Process, Option
     let wanted = process.terminal().unwrap_or(false);
     let terminal = socket::for_terminal(wanted, console_socket.as_deref(), !detached, &mut options)?;
     let config = container::config(&folder)?;
-    let groups = record.cgroup.as_ref().map(|saved| reopened(saved, first.pid)).transpose()?;
+    options.systemd_cgroup = needs_systemd(&record);
+    let groups = match &record.cgroup {
+        Some(saved) if !options.systemd_cgroup => reopened(saved, first.pid)?,
+        _ => Groups::default(),
+    };
     refuse(&config, &process)?;
     // Its namespaces are opened by number; that they are the container's and no stranger's is sure if it lives after.
     let mut prepared =
@@ -190,7 +196,9 @@ pub fn exec(store: &Store, id: &Id, request: Request) -> Result<(Process, Option
     if !first.is_alive() {
         return Err(Error::new(Kind::State, format!("container `{id}` has ended")));
     }
-    let process = prepared.spawn(groups.unwrap_or_default(), &mut |_| Ok(()))?;
+    let process = prepared.spawn(groups, &mut |_, pid| {
+        record.unit.as_ref().map_or(Ok(()), |unit| Systemd::connect(unit.user)?.attach(unit, pid))
+    })?;
     if let Some(path) = &pid_file {
         write_pid(path, process.pid)?;
     }

@@ -27,7 +27,7 @@ pub fn features() -> Value {
         "linux": {
             "namespaces": namespaces,
             "capabilities": capabilities::names(u64::MAX),
-            "cgroup": {"v1": true, "v2": true, "systemd": false, "systemdUser": false, "rdma": true},
+            "cgroup": {"v1": true, "v2": true, "systemd": true, "systemdUser": true, "rdma": true},
             "seccomp": {
                 "enabled": true,
                 "actions": [
@@ -55,8 +55,8 @@ pub fn features() -> Value {
             "netDevices": {"enabled": kept("/linux/netDevices")}
         },
         "annotations": {"dev.jobc.version": env!("CARGO_PKG_VERSION")},
-        // `dev.jobc.image` chooses the root; a name that ends in a dot stands for all that begin with it.
-        "potentiallyUnsafeConfigAnnotations": ["dev.jobc."]
+        // `dev.jobc.image` chooses the root, and properties of a unit may be programs to run; a name that ends in a dot stands for all that begin with it.
+        "potentiallyUnsafeConfigAnnotations": ["dev.jobc.", "org.systemd.property."]
     })
 }
 

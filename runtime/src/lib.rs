@@ -56,6 +56,7 @@ pub mod start;
 pub mod state;
 pub mod supervisor;
 pub mod syscall;
+pub mod systemd;
 pub mod tar;
 pub mod terminal;
 mod timed;

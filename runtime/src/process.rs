@@ -32,7 +32,7 @@ use crate::trampoline::outcome::Heard;
 use crate::trampoline::{Failure, TAKEN, outcome};
 
 pub(crate) use hook::run_hook;
-use report::{AT_IDS, AT_LISTENER, GONE, HELD, wait};
+use report::{AT_GROUP, AT_IDS, AT_LISTENER, GONE, HELD, wait};
 pub use report::{Gate, Report};
 use stack::SignalsBlocked;
 pub(crate) use stack::Stack;
@@ -160,6 +160,7 @@ impl Process {
             let gate = match shared.report.wait() {
                 GONE => break,
                 HELD => return Ok(()),
+                AT_GROUP => Gate::ControlGroup,
                 AT_IDS => Gate::IdMaps,
                 AT_LISTENER => {
                     shared.report.open(true);

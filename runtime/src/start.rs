@@ -9,7 +9,7 @@ use crate::c_list::CList;
 use crate::error::{Error, Result};
 use crate::labels::Label;
 use crate::mounts::id_mapped;
-use crate::operation::Operation;
+use crate::operation::{Operation, Step};
 use crate::prepare::{Loaded, Prepared};
 use crate::process::{Gate, Launch, Process, Program};
 use crate::trampoline;
@@ -26,12 +26,13 @@ pub struct Groups {
 impl Prepared {
     /// Makes the process and waits until it runs its program, or waits to be started.
     ///
-    /// `hooks` runs the hooks of the parent's side; it is called once the mounts are made, with the process's id.
+    /// `parent` does what belongs to the parent's side, with the process's id: it has systemd make a control group around
+    /// a process that waits for that, and runs the hooks once the mounts are made.
     ///
     /// # Errors
     ///
     /// The step that failed, at its place in config.json; nothing of the process is left then.
-    pub fn spawn(self, groups: Groups, hooks: &mut dyn FnMut(u32) -> Result<()>) -> Result<Process> {
+    pub fn spawn(self, groups: Groups, parent: &mut dyn FnMut(Gate, u32) -> Result<()>) -> Result<Process> {
         let notifies = self.notifies();
         // Who starts a held container later hears of the program's failure then; this process does not wait for it.
         let (failure, failure_writer) = if let Some(report) = self.report {
@@ -89,6 +90,9 @@ impl Prepared {
                 _ => {}
             }
         }
+        let waits =
+            |step: &Step| matches!(step.operation, Operation::Hold(_) | Operation::Wait(Gate::ControlGroup));
+        let waits = steps.iter().any(waits);
         descriptors.extend(groups.joined);
         descriptors.extend(trees);
         let launch = Launch {
@@ -97,10 +101,7 @@ impl Prepared {
             joined_before: self.joined_before,
             hidden: self.hidden,
             cgroup: groups.born_in,
-            attended: self.hooks
-                || self.id_maps.is_some()
-                || hold.is_some()
-                || notifies == Some(Loaded::Early),
+            attended: self.hooks || self.id_maps.is_some() || waits || notifies == Some(Loaded::Early),
             in_user_namespace: self.in_user_namespace,
             agent: self.agent,
             program: Program {
@@ -118,8 +119,8 @@ impl Prepared {
         let maps = self.id_maps;
         Process::spawn(launch, &mut |gate, pid| match gate {
             Gate::IdMaps => maps.as_ref().map_or(Ok(()), |maps| maps.write(pid)),
-            Gate::Hooks => hooks(pid),
             Gate::Listener => Ok(()),
+            gate => parent(gate, pid),
         })
     }
 }

@@ -110,6 +110,9 @@ pub struct Record {
     /// Where its control groups are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cgroup: Option<crate::cgroup::Saved>,
+    /// The unit of systemd's that they belong to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unit: Option<crate::systemd::Unit>,
     /// Limits that config.json asks for and nothing enforces.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unenforced: Vec<String>,

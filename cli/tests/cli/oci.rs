@@ -417,12 +417,45 @@ error: cannot open the log `absent/log`: no such file or directory (ENOENT)
 }
 
 #[test]
+fn a_systemd_that_cannot_be_reached_makes_nothing() {
+    let Some(folder) =
+        bundle("exit 3", |config| config["linux"]["cgroupsPath"] = json!("system.slice:jobc:demo"))
+    else {
+        return;
+    };
+    let run = script(
+        &folder,
+        "export DBUS_SYSTEM_BUS_ADDRESS=unix:path=$PWD/nobody
+        $J --systemd-cgroup run a; echo $?
+        $J --cgroup-manager systemd create a </dev/null; echo $?
+        sed -i s,system.slice:jobc:demo,/jobc/demo, config.json
+        $J --systemd-cgroup run a; echo $?
+        sed -i s,/jobc/demo,system.slice:jobc:demo, config.json
+        $J run a; echo $?
+        $J list --quiet",
+    );
+    assert_data_eq!(run.out, "125\n125\n125\n125\n");
+    assert_data_eq!(
+        run.err,
+        str![[r#"
+error: cannot reach systemd: no such file or directory (ENOENT)
+ = help: have the caller make control groups itself: `podman --cgroup-manager cgroupfs`, `SystemdCgroup = false` in containerd
+error: cannot reach systemd: no such file or directory (ENOENT)
+ = help: have the caller make control groups itself: `podman --cgroup-manager cgroupfs`, `SystemdCgroup = false` in containerd
+error: config.json: /linux/cgroupsPath: `/jobc/demo` does not name a unit, and systemd is to make the control group
+ = help: write `slice:prefix:name`, such as `system.slice:jobc:demo`, or leave it empty
+error: config.json: /linux/cgroupsPath: `system.slice:jobc:demo` names a unit of systemd's, and control groups are not made by it here
+ = help: give `jobc oci` the option `--systemd-cgroup`, or write the group's path, such as `/jobc/demo`
+
+"#]]
+    );
+}
+
+#[test]
 fn what_is_not_there_is_said() {
     let folder = Folder::new();
     for (arguments, says) in [
-        (&["--systemd-cgroup", "list"][..], "control groups are not made through systemd"),
-        (&["--cgroup-manager", "systemd", "list"], "cgroupfs"),
-        (&["create", "--no-pivot", "a"], "pivot_root"),
+        (&["create", "--no-pivot", "a"][..], "pivot_root"),
         (&["create", "../a"], "has the character `/`"),
         (&["create", "a"], "it has no config.json"),
         (&["kill", "a", "NOSUCH"], "there is no signal `NOSUCH`"),

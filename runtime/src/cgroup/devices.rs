@@ -156,7 +156,7 @@ impl Rule {
     }
 
     /// Whether it speaks of every access to every device.
-    fn is_about_all(&self) -> bool {
+    pub(super) fn is_about_all(&self) -> bool {
         self.kind.is_none() && self.major.is_none() && self.minor.is_none() && self.access == ALL
     }
 

@@ -23,9 +23,9 @@ impl Plan {
     /// # Errors
     ///
     /// As [`Cgroup::create`]. Whatever was made is removed again.
-    pub fn carry_out(self, request: &Request<'_>) -> Result<(Cgroup, Vec<Unenforced>)> {
+    pub fn carry_out(&self, request: &Request<'_>) -> Result<(Cgroup, Vec<Unenforced>)> {
         let mut cgroup = Cgroup::default();
-        let mut unenforced = self.unenforced;
+        let mut unenforced = self.unenforced.clone();
         for group in &self.groups {
             match make(group, request, &mut cgroup) {
                 Ok(more) => unenforced.extend(more),
@@ -129,6 +129,7 @@ fn folders(group: &Group, folder: &Path) -> std::result::Result<Vec<PathBuf>, Pr
     for _ in 0..TRIES {
         match mkdir(folder) {
             Ok(()) => return Ok(made),
+            Err(Errno::EXIST) if group.given => return Ok(made),
             Err(Errno::EXIST) => match rustix::fs::rmdir(folder) {
                 Ok(()) | Err(Errno::NOENT) => {}
                 Err(Errno::BUSY | Errno::NOTEMPTY) => return Err(Problem::InUse),

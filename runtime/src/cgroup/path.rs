@@ -38,9 +38,9 @@ impl GroupPath {
         }
         if !absolute && path.matches(':').count() == 2 && !path.contains('/') {
             return Err(wrong(format!(
-                "`{path}` is a unit for systemd to make, and systemd is not asked here"
+                "`{path}` names a unit of systemd's, and control groups are not made by it here"
             ))
-            .help("write the group's path, such as `/jobc/demo`"));
+            .help("give `jobc oci` the option `--systemd-cgroup`, or write the group's path, such as `/jobc/demo`"));
         }
         let names: Vec<String> = names.split('/').map(ToOwned::to_owned).collect();
         for name in &names {

@@ -11,6 +11,7 @@ use super::path::GroupPath;
 use super::{Controller, Hierarchy, Layout, Request, Unenforced, Version};
 use crate::error::{Error, Kind, Result};
 use place::Refusal;
+pub(super) use place::may_move;
 
 /// The groups of a container, before they are made.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,6 +37,8 @@ pub struct Group {
     pub limits: Vec<Limit>,
     /// The rules about devices, where this group keeps them.
     pub devices: Option<Vec<Rule>>,
+    /// Whether systemd makes it: then it is no other container's that is there already.
+    pub given: bool,
 }
 
 /// A hierarchy, as far as the container sees it.
@@ -54,7 +57,10 @@ impl Plan {
     ///
     /// A path or a limit that makes no sense; unless that is allowed, a limit that cannot be enforced.
     pub fn of(layout: &Layout, request: &Request<'_>) -> Result<Self> {
-        let path = GroupPath::of(request.path, request.id)?;
+        let path = match request.unit {
+            None => GroupPath::of(request.path, request.id)?,
+            Some(unit) => unit.path(),
+        };
         let mut limits = match request.resources {
             Some(resources) => Limits::of(resources, layout)?,
             None => Limits::default(),
@@ -74,6 +80,8 @@ impl Plan {
             limits.writable = rest;
             let devices = rules.clone().filter(|_| hierarchy.controllers.contains(&Controller::Devices));
             let wanted = !inside.is_empty()
+                // A unit's processes are together wherever systemd looks for them.
+                || request.unit.is_some()
                 || devices.is_some()
                 // What a container uses is counted even where nothing is limited.
                 || hierarchy.controllers.contains(&Controller::Memory)
@@ -85,7 +93,11 @@ impl Plan {
             if !wanted {
                 continue;
             }
-            match place::in_hierarchy(&hierarchy.mount, hierarchy.own.as_deref(), &path) {
+            let found = match request.unit {
+                None => place::in_hierarchy(&hierarchy.mount, hierarchy.own.as_deref(), &path),
+                Some(unit) => Ok(unit.in_hierarchy()),
+            };
+            match found {
                 Ok((base, names)) => groups.push(Group {
                     interface: Interface::V1(hierarchy.clone()),
                     mount: hierarchy.mount.clone(),
@@ -93,6 +105,7 @@ impl Plan {
                     names,
                     limits: inside,
                     devices,
+                    given: request.unit.is_some(),
                 }),
                 Err(refusal) => {
                     impossible.extend(inside.iter().map(|limit| refusal.about(limit)));
@@ -103,7 +116,11 @@ impl Plan {
         let by_program = rules.filter(|_| layout.hierarchy(Controller::Devices).is_none());
         if let Some(unified) = &layout.unified {
             let needed: Vec<Controller> = limits.writable.iter().map(|limit| limit.controller).collect();
-            match place::in_tree(unified, &path, &needed) {
+            let found = match request.unit {
+                None => place::in_tree(unified, &path, &needed),
+                Some(unit) => Ok(unit.in_tree()),
+            };
+            match found {
                 Ok((base, names)) => groups.push(Group {
                     interface: Interface::V2,
                     mount: unified.mount.clone(),
@@ -111,6 +128,7 @@ impl Plan {
                     names,
                     limits: limits.writable,
                     devices: by_program.filter(|_| !request.user_namespace || program_possible()),
+                    given: request.unit.is_some(),
                 }),
                 Err(refusal) => {
                     impossible.extend(limits.writable.iter().map(|limit| refusal.about(limit)));

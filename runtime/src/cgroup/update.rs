@@ -30,8 +30,15 @@ impl Cgroup {
     ///
     /// # Errors
     ///
-    /// What makes no sense, and what nothing here enforces; all limits are then as they were.
-    pub fn update(&mut self, layout: &Layout, resources: &LinuxResources, sections: &[&str]) -> Result<()> {
+    /// What makes no sense, and what nothing here enforces; all limits are then as they were. So they are where `then` fails,
+    /// which is given the limits when they are written.
+    pub fn update(
+        &mut self,
+        layout: &Layout,
+        resources: &LinuxResources,
+        sections: &[&str],
+        then: impl FnOnce(&[Limit]) -> Result<()>,
+    ) -> Result<()> {
         let named = |place: &str| {
             let rest = place.strip_prefix("/linux/resources/").unwrap_or_default();
             sections.contains(&rest.split('/').next().unwrap_or_default())
@@ -44,17 +51,17 @@ impl Cgroup {
         self.leave_room(resources, sections)?;
         let before = self.saved.groups.len();
         let mut former = vec![];
-        let result = limits
-            .writable
-            .into_iter()
-            .filter(|limit| named(&limit.place))
-            .map(|limit| Ok(Change { folder: self.folder_for(&limit, layout)?, limit }))
+        let writable: Vec<Limit> = limits.writable.into_iter().filter(|limit| named(&limit.place)).collect();
+        let result = writable
+            .iter()
+            .map(|limit| Ok(Change { folder: self.folder_for(limit, layout)?, limit: limit.clone() }))
             .collect::<Result<Vec<_>>>()
             .and_then(|changes| self.write_all(layout, changes, &mut former))
             .and_then(|()| {
                 let new = self.saved.groups[before..].to_vec();
                 new.iter().try_for_each(|group| self.fill(&group.folder))
-            });
+            })
+            .and_then(|()| then(&writable));
         if result.is_err() {
             for Former(path, text) in former.into_iter().rev() {
                 // What is told is why it could not be done.
@@ -106,7 +113,15 @@ impl Cgroup {
         };
         let interface = Interface::V1(Hierarchy::clone(hierarchy));
         let mount = hierarchy.mount.clone();
-        let group = Group { interface, mount, base: PathBuf::new(), names, limits: vec![], devices: None };
+        let group = Group {
+            interface,
+            mount,
+            base: PathBuf::new(),
+            names,
+            limits: vec![],
+            devices: None,
+            given: false,
+        };
         make::make(&group, &Request::default(), self)?;
         let folder = group.folder();
         if !self.saved.groups.iter().any(|group| group.folder == folder) {
@@ -131,7 +146,15 @@ impl Cgroup {
             {
                 let (interface, mount) = (Interface::V2, unified.mount.clone());
                 let limits = vec![change.limit.clone()];
-                let group = Group { interface, mount, base: PathBuf::new(), names, limits, devices: None };
+                let group = Group {
+                    interface,
+                    mount,
+                    base: PathBuf::new(),
+                    names,
+                    limits,
+                    devices: None,
+                    given: false,
+                };
                 let refused = switch::on(&group).into_iter().find(|(one, _)| *one == change.limit.controller);
                 if let Some((_, error)) = refused {
                     return Err(error.at(&change.limit.place));

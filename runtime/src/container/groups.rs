@@ -4,20 +4,43 @@ use std::path::Path;
 
 use oci_spec::runtime::{Linux, LinuxResources, Spec};
 
-use super::Options;
-use crate::cgroup::{Cgroup, Layout, Plan, Request, Saved, Unenforced};
+use super::{Options, cgroup};
+use crate::cgroup::{Cgroup, Layout, Plan, Request, Saved, Unenforced, UnitGroup};
 use crate::error::{Error, Kind, Result};
 use crate::id_map::IdMaps;
 use crate::machine::Machine;
 use crate::namespaces::Namespace;
 use crate::prepare::ControlGroups;
 use crate::start::Groups;
+use crate::state::Record;
+use crate::systemd::{self, Property, Systemd, Unit, annotation};
 
 /// Which groups a container gets; nothing of them is there yet.
 #[derive(Debug)]
 pub(super) struct Decided {
     layout: Layout,
     plan: Plan,
+    by_systemd: Option<BySystemd>,
+}
+
+/// The unit that systemd is to make, and the connection to ask for it.
+#[derive(Debug)]
+struct BySystemd {
+    systemd: Systemd,
+    unit: Unit,
+    group: UnitGroup,
+    named: Vec<Property>,
+}
+
+impl BySystemd {
+    /// Sees that there is a systemd to ask, and where it would put the unit.
+    fn of(spec: &Spec, wants: &Wants<'_>, options: &Options) -> Result<Self> {
+        let unit = Unit::of(wants.path, &options.id, systemd::is_users())?;
+        let named = annotation::of(spec)?;
+        let systemd = Systemd::connect(unit.user)?;
+        let group = UnitGroup::of(&unit, systemd.group().to_owned());
+        Ok(Self { systemd, unit, group, named })
+    }
 }
 
 /// What config.json says that bears on control groups.
@@ -54,6 +77,7 @@ impl<'a> Wants<'a> {
         Request {
             id: &options.id,
             path: self.path,
+            unit: None,
             resources: self.resources,
             allow_unenforced: options.allow_unenforced,
             owner: self.owner,
@@ -85,8 +109,12 @@ impl Decided {
     /// Decides which groups a container gets. Where it is to have none, every limit is one that nothing enforces.
     pub(super) fn of(spec: &Spec, options: &Options, machine: &Machine) -> Result<Self> {
         let layout = if options.without_cgroup { Layout::default() } else { Layout::detect()? };
-        let plan = Plan::of(&layout, &Wants::of(spec, machine)?.request(options))?;
-        Ok(Self { layout, plan })
+        let wants = Wants::of(spec, machine)?;
+        let by_systemd =
+            if options.systemd_cgroup { Some(BySystemd::of(spec, &wants, options)?) } else { None };
+        let unit = by_systemd.as_ref().map(|by_systemd| &by_systemd.group);
+        let plan = Plan::of(&layout, &Request { unit, ..wants.request(options) })?;
+        Ok(Self { layout, plan, by_systemd })
     }
 
     /// As the steps of a start see them.
@@ -99,14 +127,43 @@ impl Decided {
         self.plan.describe()
     }
 
-    /// Makes the groups; returns what of the limits nothing enforces.
+    /// Makes the groups; returns what of the limits nothing enforces. Those of a unit are made later, around a process.
     pub(super) fn make(
-        self,
+        &self,
         spec: &Spec,
         options: &Options,
         machine: &Machine,
     ) -> Result<(Cgroup, Vec<Unenforced>)> {
+        if self.by_systemd.is_some() {
+            return Ok((Cgroup::default(), vec![]));
+        }
         self.plan.carry_out(&Wants::of(spec, machine)?.request(options))
+    }
+
+    /// Has systemd make the unit around a container's first process, and writes the limits to its groups.
+    ///
+    /// The record names what there is of them, with an error too, so that it can be removed.
+    pub(super) fn make_around(
+        &mut self,
+        pid: u32,
+        spec: &Spec,
+        options: &Options,
+        machine: &Machine,
+        record: &mut Record,
+    ) -> Result<Vec<Unenforced>> {
+        let Some(BySystemd { systemd, unit, group, named }) = &mut self.by_systemd else { return Ok(vec![]) };
+        let mut properties = self.plan.properties(systemd.version());
+        // What the bundle names itself takes the place of what follows from its limits.
+        properties.retain(|(name, _)| !named.iter().any(|(other, _)| other == name));
+        properties.append(named);
+        systemd.start(unit, &record.id, pid, &properties)?;
+        record.unit = Some(unit.clone());
+        let wants = Wants::of(spec, machine)?;
+        let mut cgroup = Cgroup::default();
+        let request = Request { unit: Some(group), ..wants.request(options) };
+        let made = self.plan.carry_out_around(&request, pid, &mut cgroup);
+        record.cgroup = Some(cgroup.saved().clone());
+        made
     }
 }
 
@@ -134,6 +191,23 @@ pub(crate) fn unenforceable(specs: &[Spec]) -> Result<(Vec<Unenforced>, Option<S
 pub(super) fn entrances(cgroup: &mut Cgroup) -> Groups {
     let (born_in, joined) = cgroup.take_entrances();
     Groups { born_in, joined }
+}
+
+/// Whether a further process can enter a container's groups only by its systemd: this user may not move one out of the group
+/// that this process is in.
+pub(crate) fn needs_systemd(record: &Record) -> bool {
+    record.unit.as_ref().is_some_and(|unit| unit.user)
+        && Layout::detect().is_ok_and(|layout| !cgroup(record).may_be_entered(&layout))
+}
+
+/// Ends the unit of a container whose processes have ended, as far as it is there still.
+pub(super) fn end_unit(record: &Record) -> Result<()> {
+    let Some(unit) = &record.unit else { return Ok(()) };
+    let mut systemd = Systemd::connect(unit.user)?;
+    // Another container may have a unit of that name by now; its group is another.
+    let stopped = if cgroup(record).is_there() { systemd.stop(unit) } else { Ok(()) };
+    systemd.forget(unit);
+    stopped
 }
 
 /// The groups that a record names, with the ways in open for a process beside the container's `first`.

@@ -7,12 +7,13 @@ use std::time::SystemTime;
 use super::groups::{self, Decided};
 use super::{Container, Options, hold, stages};
 use crate::bundle::Bundle;
+use crate::cgroup::Unenforced;
 use crate::error::{Error, Kind, Result};
 use crate::hooks::Stage;
 use crate::machine::Machine;
 use crate::namespaces::Namespace;
 use crate::prepare::{Loaded, Prepared, prepare};
-use crate::process::Process;
+use crate::process::{Gate, Process};
 use crate::root::Root;
 use crate::seccomp::listener::{self, Agent};
 use crate::signals::Signals;
@@ -88,6 +89,7 @@ pub fn begin(store: &Store, id: &Id) -> Result<Begun> {
         owner: rustix::process::getuid().as_raw(),
         process: None,
         cgroup: None,
+        unit: None,
         unenforced: Vec::new(),
         pid_namespace: false,
         poststop: false,
@@ -175,7 +177,7 @@ impl Container {
         self.entry.write_file("config.json", &bundle.text)?;
         let machine = Machine::look()?;
         let spec = &bundle.config.spec;
-        let decided = Decided::of(spec, &options, &machine)?;
+        let mut decided = Decided::of(spec, &options, &machine)?;
         let mut prepared = prepare(bundle, &root, &mut options, &machine, Some(&decided.view()))?;
         match (prepared.notifies(), listener::path(spec)?) {
             // Who starts it tells the agent.
@@ -189,18 +191,22 @@ impl Container {
         self.said.clone_from(&prepared.said);
         let (mut cgroup, unenforced) = decided.make(spec, &options, &machine)?;
         self.record.cgroup = Some(cgroup.saved().clone());
-        self.record.unenforced = unenforced.iter().map(ToString::to_string).collect();
-        self.unenforced = unenforced;
+        self.keep_unenforced(unenforced);
         self.record.pid_namespace = prepared.namespaces & Namespace::Pid.flag() != 0;
         let hooks = spec.hooks().as_ref();
         self.record.poststop = hooks.is_some_and(|hooks| !Stage::Poststop.of(hooks).is_empty());
         // Written before there is a process: what a killed command leaves in a control group must be found.
         self.entry.write(&self.record)?;
-        let record = &self.record;
-        let process = prepared.spawn(groups::entrances(&mut cgroup), &mut |pid| {
+        let process = prepared.spawn(groups::entrances(&mut cgroup), &mut |gate, pid| {
+            if gate == Gate::ControlGroup {
+                let made = decided.make_around(pid, spec, &options, &machine, &mut self.record);
+                self.entry.write(&self.record)?;
+                self.keep_unenforced(made?);
+                return Ok(());
+            }
             let now = (Status::Creating, pid);
-            stages::run(Stage::Prestart, spec, record, now, given_up)?;
-            stages::run(Stage::CreateRuntime, spec, record, now, given_up)
+            stages::run(Stage::Prestart, spec, &self.record, now, given_up)?;
+            stages::run(Stage::CreateRuntime, spec, &self.record, now, given_up)
         })?;
         self.record.process = process::Process::of_child(process.pid);
         self.entry.write(&self.record)?;
@@ -212,6 +218,11 @@ impl Container {
             stages::run(Stage::Poststart, spec, &self.record, (Status::Running, process.pid), given_up)?;
         }
         Ok((process, terminal))
+    }
+
+    fn keep_unenforced(&mut self, unenforced: Vec<Unenforced>) {
+        self.record.unenforced = unenforced.iter().map(ToString::to_string).collect();
+        self.unenforced = unenforced;
     }
 }
 

@@ -3,11 +3,12 @@
 use serde_json::{Map, Value, json};
 
 use super::{Container, cgroup, made};
-use crate::cgroup::Layout;
+use crate::cgroup::{Layout, changed};
 use crate::config::Config;
 use crate::error::{Error, Kind, Result};
 use crate::state::store::Store;
 use crate::state::{Id, Status};
+use crate::systemd::Systemd;
 
 /// The parts of `linux.resources` that can be changed.
 const SECTIONS: [&str; 8] =
@@ -68,7 +69,16 @@ impl Container {
             let message = "the container has no control group, so nothing enforces a limit";
             return Err(Error::new(Kind::State, message).help("`jobc doctor` says why there is none"));
         }
-        groups.update(&Layout::detect()?, &resources, &sections)?;
+        let layout = Layout::detect()?;
+        let unit = self.record.unit.as_ref();
+        let mut systemd = unit.map(|unit| Systemd::connect(unit.user)).transpose()?;
+        groups.update(&layout, &resources, &sections, |limits| match (&mut systemd, unit) {
+            (Some(systemd), Some(unit)) => {
+                let properties = changed(limits, &layout, systemd.version());
+                systemd.set(unit, &properties)
+            }
+            _ => Ok(()),
+        })?;
         self.record.cgroup = Some(groups.saved().clone());
         self.entry.write(&self.record)?;
         self.entry.replace_file("config.json", text.as_bytes())

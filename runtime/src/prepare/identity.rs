@@ -58,6 +58,9 @@ pub(super) fn list(steps: &mut Steps, spec: &Spec, options: &Options, machine: &
     let new_user = new.contains(&Namespace::User);
     let joined_user = joins.iter().any(|join| join.kind == Namespace::User);
 
+    if options.systemd_cgroup {
+        steps.at("/linux/cgroupsPath", Operation::Wait(Gate::ControlGroup));
+    }
     let id_maps = if new_user { Some(IdMaps::of(spec)?) } else { None };
     let mut groups_denied = false;
     let mut attended_maps = None;

@@ -18,6 +18,7 @@ use crate::labels::{Field, Label};
 use crate::machine::Machine;
 use crate::namespaces::{Join, Namespace};
 use crate::operation::Operation;
+use crate::process::Gate;
 use crate::rootfs::EnterRoot;
 use crate::terminal::console::Console;
 
@@ -39,6 +40,9 @@ pub fn prepare_further(
     let mut steps = Steps::default();
     steps.always(Operation::EndWithParent(true));
     steps.always(Operation::SetUmask(0));
+    if options.systemd_cgroup {
+        steps.at("/linux/cgroupsPath", Operation::Wait(Gate::ControlGroup));
+    }
     if let Some(score) = process.oom_score_adj() {
         // Inside, /proc is the container's. This process is the one that asks, and passes its own score on.
         std::fs::write("/proc/self/oom_score_adj", score.to_string()).map_err(|error| {

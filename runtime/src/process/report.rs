@@ -11,6 +11,8 @@ use crate::syscall::{Fd, Kernel};
 /// Where the new process waits for its parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gate {
+    /// The parent has systemd make the control group around this process.
+    ControlGroup,
     /// The parent writes the id maps, by newuidmap and newgidmap.
     IdMaps,
     /// The parent runs the hooks that belong before the root is entered, in its own namespaces.
@@ -22,6 +24,7 @@ pub enum Gate {
 impl fmt::Display for Gate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Self::ControlGroup => "have systemd make its control group",
             Self::IdMaps => "map users and groups",
             Self::Hooks => "run the hooks of its side",
             Self::Listener => "look out for the filter's listener",
@@ -58,6 +61,7 @@ pub(super) const HELD: u32 = 2;
 pub(super) const AT_IDS: u32 = 3;
 pub(super) const AT_HOOKS: u32 = 4;
 pub(super) const AT_LISTENER: u32 = 5;
+pub(super) const AT_GROUP: u32 = 6;
 
 pub(super) const NEVER: u32 = u32::MAX;
 
@@ -81,6 +85,7 @@ impl Report {
     pub fn wait_at(&self, gate: Gate) -> std::result::Result<(), Errno> {
         let before = self.opened.load(Ordering::Acquire);
         self.tell(match gate {
+            Gate::ControlGroup => AT_GROUP,
             Gate::IdMaps => AT_IDS,
             Gate::Hooks => AT_HOOKS,
             Gate::Listener => AT_LISTENER,

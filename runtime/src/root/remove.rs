@@ -153,7 +153,7 @@ fn remove_as_container(folder: &Path) -> Result<Exit> {
         report: None,
         said: Vec::new(),
     };
-    prepared.spawn(Groups::default(), &mut |_| Ok(()))?.wait()
+    prepared.spawn(Groups::default(), &mut |_, _| Ok(()))?.wait()
 }
 
 #[cfg(test)]

@@ -67,6 +67,7 @@ fn the_state_is_the_specifications_structure() {
         owner: 1000,
         process: Some(Process { pid: 42, start_time: 7 }),
         cgroup: None,
+        unit: None,
         unenforced: Vec::new(),
         pid_namespace: false,
         poststop: false,

@@ -13,7 +13,7 @@ const WEIGHT: &[&str] = &["cpu.weight", "cpu.shares"];
 
 fn update(trial: &mut Trial, json: &Value, sections: &[&str]) -> Result<(), jobc_runtime::error::Error> {
     let resources: LinuxResources = resources(json);
-    trial.cgroup.update(&trial.layout, &resources, sections)
+    trial.cgroup.update(&trial.layout, &resources, sections, |_| Ok(()))
 }
 
 #[test]

@@ -43,7 +43,7 @@ impl Refusal {
     fn help(&self) -> String {
         match self {
             Self::NotGiven { .. } => format!(
-                "start it in a group of your own, as by `systemd-run --user --scope --property=Delegate=yes`; or {GO_ON}"
+                "start it in a group of your own, as by `systemd-run --user --scope --property=Delegate=yes`, or let `jobc oci --systemd-cgroup` have one made; or {GO_ON}"
             ),
             Self::HoldsProcesses { group, .. } => format!(
                 "move its processes one down: `mkdir {0}/main` and write their numbers to `{0}/main/cgroup.procs`; or {GO_ON}",
@@ -147,7 +147,7 @@ fn passes_on(folder: &Path, needed: &[Controller]) -> Result<(), Refusal> {
 }
 
 /// Whether a process of this group may be made in, or moved to, the group `to`.
-fn may_move(unified: &Unified, to: &Path) -> bool {
+pub(in super::super) fn may_move(unified: &Unified, to: &Path) -> bool {
     let Some(own) = &unified.own else { return true };
     let common: PathBuf =
         own.components().zip(to.components()).take_while(|(a, b)| a == b).map(|(a, _)| a).collect();

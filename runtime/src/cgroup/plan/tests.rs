@@ -132,7 +132,7 @@ fn a_user_who_was_given_no_group_gets_none_and_no_limits() {
     let Some(told) = check(lines, "a", None, &memory()) else { return };
     insta::assert_snapshot!(told, @r#"
         config.json: /linux/resources/memory/limit: this user may not make control groups, neither in `/cg/a` nor above it
-            start it in a group of your own, as by `systemd-run --user --scope --property=Delegate=yes`; or remove it from config.json, or go on without it by `--allow-unenforced`
+            start it in a group of your own, as by `systemd-run --user --scope --property=Delegate=yes`, or let `jobc oci --systemd-cgroup` have one made; or remove it from config.json, or go on without it by `--allow-unenforced`
     "#);
     assert_eq!(check(lines, "a", None, &json!({})), Some(String::new()));
 }

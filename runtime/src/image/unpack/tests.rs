@@ -335,7 +335,7 @@ fn as_many_layers_as_images_have_are_one_root() {
         return;
     }
     // `/top` is no program, so the start fails behind everything else: the root was mounted with 127 layers.
-    let error = prepared.spawn(crate::start::Groups::default(), &mut |_| Ok(())).expect_err("no program");
+    let error = prepared.spawn(crate::start::Groups::default(), &mut |_, _| Ok(())).expect_err("no program");
     assert!(error.message.contains("cannot execute `/top`"), "{error}");
 }
 

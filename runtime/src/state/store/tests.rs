@@ -17,6 +17,7 @@ fn record(name: &str) -> Record {
         owner: 0,
         process: None,
         cgroup: None,
+        unit: None,
         unenforced: Vec::new(),
         pid_namespace: false,
         poststop: false,

@@ -1,0 +1,279 @@
+//! What systemd is asked, by one that the test makes up; the real one is asked by tests/runtime/systemd.py.
+
+use std::io::{Read as _, Write as _};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use super::message::{ANSWER, CALL, ERROR, FIXED, Message, SIGNAL};
+use super::*;
+
+/// How long is waited for one that does not answer, and for one that does.
+const SHORT: Duration = Duration::from_secs(1);
+const LONG: Duration = Duration::from_secs(30);
+const JOB: &str = "/org/freedesktop/systemd1/job/1";
+
+/// What the made-up systemd does when it is called.
+#[derive(Clone, Copy, PartialEq)]
+enum Does {
+    /// What is asked; a job ends so.
+    Ends(&'static str),
+    /// Says `JobRemoved` before it answers.
+    EndsFirst,
+    /// Answers this method by an error, the first time or always.
+    Refuses(&'static str, &'static str, bool),
+    /// Does not answer this method.
+    Hangs(&'static str),
+    /// Closes at this method.
+    Closes(&'static str),
+    /// Takes nobody.
+    TakesNobody,
+    /// Sends what is no message.
+    Babbles,
+}
+
+/// A made-up systemd at an address, and what it was asked.
+struct Fake {
+    folder: tempfile::TempDir,
+    patience: Duration,
+    asked: Receiver<String>,
+}
+
+impl Fake {
+    fn new(does: Does) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let listener = UnixListener::bind(folder.path().join("bus")).expect("a socket");
+        let (tell, asked) = channel();
+        std::thread::spawn(move || {
+            while let Ok((stream, _)) = listener.accept() {
+                let _ = serve(stream, does, &tell);
+            }
+        });
+        let patience = if matches!(does, Does::Hangs(_)) { SHORT } else { LONG };
+        Self { folder, patience, asked }
+    }
+
+    fn connect(&self, bus: bool) -> Result<Systemd> {
+        Systemd::at(&[Address::at(self.folder.path().join("bus"), bus)], false, self.patience)
+    }
+
+    fn asked(&self) -> String {
+        self.asked.try_iter().map(|line| line + "\n").collect()
+    }
+}
+
+fn serve(mut stream: UnixStream, does: Does, tell: &Sender<String>) -> std::io::Result<()> {
+    let greeting = b"\0AUTH EXTERNAL\r\nDATA\r\nBEGIN\r\n";
+    let mut came = vec![0; greeting.len()];
+    stream.read_exact(&mut came)?;
+    assert_eq!(came, greeting);
+    let taken: &[u8] = if does == Does::TakesNobody { b"REJECTED EXTERNAL\r\n" } else { b"DATA\r\nOK 1\r\n" };
+    stream.write_all(taken)?;
+    let mut refused = false;
+    loop {
+        let mut bytes = vec![0; FIXED];
+        stream.read_exact(&mut bytes)?;
+        let whole = Message::length(&bytes).expect("a message");
+        bytes.resize(whole, 0);
+        stream.read_exact(&mut bytes[FIXED..])?;
+        let call = Message::read(&bytes).expect("a message");
+        assert_eq!(call.kind, CALL);
+        let member = call.member.as_str();
+        if does == Does::Babbles {
+            stream.write_all(&[b'?'; 64])?;
+            continue;
+        }
+        if member != "Get" {
+            let _ = tell.send(format!("{member}({}) {}", call.body.signature, words(&call.body.bytes)));
+        }
+        let answer = |kind, texts: &[&str]| Message {
+            kind,
+            serial: 1,
+            answers: Some(call.serial),
+            body: texts.iter().fold(Body::default(), |body, one| body.with(&text(one))),
+            ..Message::default()
+        };
+        let removed = |result| Message {
+            kind: SIGNAL,
+            serial: 2,
+            member: "JobRemoved".to_owned(),
+            body: Body::default()
+                .with(&Value::Uint32(1))
+                .with(&text(JOB))
+                .with(&text("u"))
+                .with(&text(result)),
+            ..Message::default()
+        };
+        let job = matches!(member, "StartTransientUnit" | "StopUnit");
+        let mut send = |message: Message| stream.write_all(&message.written(""));
+        match does {
+            Does::Closes(method) if method == member => return Ok(()),
+            Does::Hangs(method) if method == member => {}
+            Does::Refuses(method, name, always) if method == member && (always || !refused) => {
+                refused = true;
+                send(Message { error: name.to_owned(), ..answer(ERROR, &["It says why."]) })?;
+            }
+            _ if member == "Get" && call.body.texts()[1] == "Version" => send(answer(ANSWER, &["252.38-1"]))?,
+            _ if member == "Get" => send(answer(ANSWER, &["/user.slice/own"]))?,
+            Does::EndsFirst if job => {
+                send(removed("done"))?;
+                send(answer(ANSWER, &[JOB]))?;
+            }
+            _ if job => {
+                send(answer(ANSWER, &[JOB]))?;
+                // Others' jobs end too.
+                send(Message { body: Body::default().with(&Value::Uint32(9)), ..removed("done") })?;
+                send(removed(if let Does::Ends(result) = does { result } else { "done" }))?;
+            }
+            _ => send(answer(ANSWER, &[]))?,
+        }
+    }
+}
+
+/// What can be read of bytes: three letters or more.
+fn words(bytes: &[u8]) -> String {
+    let plain = |byte: &u8| byte.is_ascii_graphic() || *byte == b' ';
+    let words = bytes.split(|byte| !plain(byte)).filter(|word| word.len() > 2);
+    words.map(|word| String::from_utf8_lossy(word).into_owned()).collect::<Vec<_>>().join(" ")
+}
+
+fn unit() -> Unit {
+    Unit::of(Some("machine.slice:jobc:demo"), "demo", false).expect("a unit")
+}
+
+/// What comes of starting a unit, and what systemd was asked for it.
+fn check(does: Does) -> String {
+    let fake = Fake::new(does);
+    let properties = [("MemoryMax".to_owned(), Value::Uint64(4096))];
+    let came = fake.connect(false).and_then(|mut systemd| systemd.start(&unit(), "demo", 77, &properties));
+    let told = match came {
+        Ok(()) => "made".to_owned(),
+        Err(error) => format!("{error}\n= {}", error.help.clone().unwrap_or_default()),
+    };
+    format!("{told}\n{}", fake.asked())
+}
+
+#[test]
+fn a_unit_is_made_with_what_it_is_to_have() {
+    insta::assert_snapshot!(check(Does::Ends("done")), @"
+    made
+    StartTransientUnit(ssa(sv)a(sa(sv))) jobc-demo.scope replace Description jobc container demo DefaultDependencies MemoryAccounting CPUAccounting IOAccounting TasksAccounting Slice machine.slice Delegate PIDs CollectMode inactive-or-failed MemoryMax
+    ");
+    assert_eq!(check(Does::EndsFirst).lines().next(), Some("made"));
+    let fake = Fake::new(Does::Ends("done"));
+    let systemd = fake.connect(false).expect("it is there");
+    assert_eq!((systemd.group(), systemd.version()), (Path::new("user.slice/own"), 252));
+}
+
+#[test]
+fn a_bus_is_greeted_and_told_which_signals_are_wanted() {
+    let fake = Fake::new(Does::Ends("done"));
+    let mut systemd = fake.connect(true).expect("it is there");
+    systemd.set(&unit(), &[("TasksMax".to_owned(), Value::Uint64(5))]).expect("set");
+    systemd.set(&unit(), &[]).expect("nothing to set");
+    systemd.attach(&unit(), 78).expect("attached");
+    systemd.stop(&unit()).expect("stopped");
+    systemd.forget(&unit());
+    insta::assert_snapshot!(fake.asked(), @"
+    Hello() 
+    AddMatch(s) type='signal',interface='org.freedesktop.systemd1.Manager',member='JobRemoved'
+    Subscribe() 
+    SetUnitProperties(sba(sv)) jobc-demo.scope TasksMax
+    AttachProcessesToUnit(ssau) jobc-demo.scope
+    StopUnit(ss) jobc-demo.scope replace
+    ResetFailedUnit(s) jobc-demo.scope
+    ");
+}
+
+#[test]
+fn what_goes_wrong_is_told() {
+    insta::assert_snapshot!(check(Does::Ends("failed")), @r#"
+    systemd does not make the unit `jobc-demo.scope`: the job for `jobc-demo.scope` ended as `failed`
+    = 
+    StartTransientUnit(ssa(sv)a(sa(sv))) jobc-demo.scope replace Description jobc container demo DefaultDependencies MemoryAccounting CPUAccounting IOAccounting TasksAccounting Slice machine.slice Delegate PIDs CollectMode inactive-or-failed MemoryMax
+    "#);
+    insta::assert_snapshot!(check(Does::Hangs("StartTransientUnit")), @r#"
+    systemd does not make the unit `jobc-demo.scope`: there is no answer within 1 s
+    = 
+    StartTransientUnit(ssa(sv)a(sa(sv))) jobc-demo.scope replace Description jobc container demo DefaultDependencies MemoryAccounting CPUAccounting IOAccounting TasksAccounting Slice machine.slice Delegate PIDs CollectMode inactive-or-failed MemoryMax
+    "#);
+    insta::assert_snapshot!(check(Does::Closes("StartTransientUnit")), @r#"
+    systemd does not make the unit `jobc-demo.scope`: it has ended the connection
+    = 
+    StartTransientUnit(ssa(sv)a(sa(sv))) jobc-demo.scope replace Description jobc container demo DefaultDependencies MemoryAccounting CPUAccounting IOAccounting TasksAccounting Slice machine.slice Delegate PIDs CollectMode inactive-or-failed MemoryMax
+    "#);
+    insta::assert_snapshot!(check(Does::Hangs("Get")), @r#"
+    systemd does not read its property `ControlGroup`: there is no answer within 1 s
+    = have the caller make control groups itself: `podman --cgroup-manager cgroupfs`, `SystemdCgroup = false` in containerd
+    "#);
+    insta::assert_snapshot!(check(Does::TakesNobody), @r#"
+    cannot reach systemd: it does not take this user
+    = have the caller make control groups itself: `podman --cgroup-manager cgroupfs`, `SystemdCgroup = false` in containerd
+    "#);
+    insta::assert_snapshot!(check(Does::Babbles), @r#"
+    systemd does not read its property `ControlGroup`: its answer cannot be read
+    = have the caller make control groups itself: `podman --cgroup-manager cgroupfs`, `SystemdCgroup = false` in containerd
+    "#);
+    let polkit = "org.freedesktop.DBus.Error.InteractiveAuthorizationRequired";
+    insta::assert_snapshot!(check(Does::Refuses("StartTransientUnit", polkit, true)), @r#"
+    systemd does not make the unit `jobc-demo.scope`: It says why
+    = this user may not; ask the user's own systemd, by a login with `XDG_RUNTIME_DIR`, or let root start it
+    StartTransientUnit(ssa(sv)a(sa(sv))) jobc-demo.scope replace Description jobc container demo DefaultDependencies MemoryAccounting CPUAccounting IOAccounting TasksAccounting Slice machine.slice Delegate PIDs CollectMode inactive-or-failed MemoryMax
+    "#);
+}
+
+#[test]
+fn a_unit_that_failed_gives_its_name_back() {
+    let exists = "org.freedesktop.systemd1.UnitExists";
+    let told = check(Does::Refuses("StartTransientUnit", exists, false));
+    let methods: Vec<&str> = told.lines().filter_map(|line| line.split('(').next()).collect();
+    assert_eq!(methods, ["made", "StartTransientUnit", "ResetFailedUnit", "StartTransientUnit"]);
+    insta::assert_snapshot!(check(Does::Refuses("StartTransientUnit", exists, true)), @r#"
+    config.json: /linux/cgroupsPath: systemd does not make the unit `jobc-demo.scope`: It says why
+    = a container or service of that name is there; end it, or name another unit
+    StartTransientUnit(ssa(sv)a(sa(sv))) jobc-demo.scope replace Description jobc container demo DefaultDependencies MemoryAccounting CPUAccounting IOAccounting TasksAccounting Slice machine.slice Delegate PIDs CollectMode inactive-or-failed MemoryMax
+    ResetFailedUnit(s) jobc-demo.scope
+    StartTransientUnit(ssa(sv)a(sa(sv))) jobc-demo.scope replace Description jobc container demo DefaultDependencies MemoryAccounting CPUAccounting IOAccounting TasksAccounting Slice machine.slice Delegate PIDs CollectMode inactive-or-failed MemoryMax
+    "#);
+}
+
+#[test]
+fn a_unit_that_is_gone_is_ended() {
+    let fake = Fake::new(Does::Refuses("StopUnit", "org.freedesktop.systemd1.NoSuchUnit", true));
+    fake.connect(false).and_then(|mut systemd| systemd.stop(&unit())).expect("no error");
+}
+
+#[test]
+fn where_nobody_listens_it_is_said_with_what_to_do() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let nobody = Address::at(folder.path().join("bus"), false);
+    let told = |user| {
+        let error = Systemd::at(std::slice::from_ref(&nobody), user, SHORT).expect_err("nobody is there");
+        format!("{error}\n= {}", error.help.clone().unwrap_or_default())
+    };
+    insta::assert_snapshot!(told(false), @r#"
+    cannot reach systemd: no such file or directory (ENOENT)
+    = have the caller make control groups itself: `podman --cgroup-manager cgroupfs`, `SystemdCgroup = false` in containerd
+    "#);
+    insta::assert_snapshot!(told(true), @r#"
+    cannot reach this user's systemd: no such file or directory (ENOENT)
+    = log in by ssh, at a terminal or with machinectl shell, or have `loginctl enable-linger` start it, and set `XDG_RUNTIME_DIR`; or have the caller make control groups itself: `podman --cgroup-manager cgroupfs`, `SystemdCgroup = false` in containerd
+    "#);
+    // The next address counts where the first is dead.
+    let fake = Fake::new(Does::Ends("done"));
+    let there = Address::at(fake.folder.path().join("bus"), false);
+    Systemd::at(&[nobody, there], false, LONG).expect("the second");
+}
+
+#[test]
+fn addresses_as_variables_hold_them() {
+    let read = |text: &str| {
+        let of = |address: &Address| match &address.socket {
+            address::Socket::Path(path) => path.display().to_string(),
+            address::Socket::Abstract(name) => format!("@{}", String::from_utf8_lossy(name)),
+        };
+        Address::read(text).iter().map(of).collect::<Vec<_>>()
+    };
+    assert_eq!(read("unix:path=/run/user/7/bus,guid=1"), ["/run/user/7/bus"]);
+    assert_eq!(read("tcp:host=a;unix:abstract=/tmp/x%20y;unix:guid=2,path=/b"), ["@/tmp/x y", "/b"]);
+    assert!(read("").is_empty() && read("unix:path=%zz").is_empty() && read("unix:tmpdir=/tmp").is_empty());
+}

@@ -1,0 +1,54 @@
+//! Units from paths.
+
+use super::*;
+
+/// The unit of a path and the groups that lead to it, or why there is none.
+fn check(path: Option<&str>, user: bool) -> String {
+    match Unit::of(path, "demo", user) {
+        Ok(unit) => format!("{} in {}: {}", unit.name, unit.slice, unit.groups().join(" > ")),
+        Err(error) => format!("{error}; {}", error.help.clone().unwrap_or_default()),
+    }
+}
+
+#[test]
+fn paths_that_name_a_unit() {
+    let of = |path: &str| check(Some(path), false);
+    assert_eq!(check(None, false), "jobc-demo.scope in system.slice: system.slice > jobc-demo.scope");
+    assert_eq!(check(Some(""), true), "jobc-demo.scope in user.slice: user.slice > jobc-demo.scope");
+    assert_eq!(
+        of("system.slice:libpod:7f"),
+        "libpod-7f.scope in system.slice: system.slice > libpod-7f.scope"
+    );
+    assert_eq!(of(":cri:a:b"), "cri-a:b.scope in system.slice: system.slice > cri-a:b.scope");
+    assert_eq!(of("x.slice::job"), "job.scope in x.slice: x.slice > job.scope");
+    assert_eq!(of("-.slice:a:b"), "a-b.scope in -.slice: a-b.scope");
+    assert_eq!(
+        of("kube-pods-x.slice:cri:1"),
+        "cri-1.scope in kube-pods-x.slice: kube.slice > kube-pods.slice > kube-pods-x.slice > cri-1.scope"
+    );
+    assert_eq!(of("up.slice::a-b.slice"), "a-b.slice in up.slice: a.slice > a-b.slice");
+}
+
+#[test]
+fn paths_that_name_none() {
+    insta::assert_snapshot!(check(Some("/jobc/demo"), false), @"config.json: /linux/cgroupsPath: `/jobc/demo` does not name a unit, and systemd is to make the control group; write `slice:prefix:name`, such as `system.slice:jobc:demo`, or leave it empty");
+    for (path, why) in [
+        ("a.slice:b", "does not name a unit"),
+        ("a.slice:b:", "does not name a unit"),
+        ("a:b:c", "`a` is no slice"),
+        ("../x.slice:b:c", "has a `/`"),
+        ("a.slice:b:c+d", "`b-c+d.scope` has a `+`"),
+        ("a.slice:b:c\n", "has a `\\n`"),
+        ("a--b.slice:c:d", "a part between its hyphens is empty"),
+        ("-a.slice:c:d", "a part between its hyphens is empty"),
+        (":c:-d.slice", "a part between its hyphens is empty"),
+    ] {
+        let told = check(Some(path), false);
+        assert!(
+            told.starts_with("config.json: /linux/cgroupsPath: ") && told.contains(why),
+            "{path}: {told}"
+        );
+    }
+    let long = format!("a.slice:b:{}", "x".repeat(250));
+    assert!(check(Some(&long), false).contains("255 bytes"));
+}

@@ -1,0 +1,399 @@
+#!/usr/bin/env python3
+"""Judges control groups that a runtime has systemd make, in a machine whose first process is systemd.
+
+The machine is User-Mode Linux on this machine's files (`tests/vm/uml -c systemd`); this file starts it and runs again in it.
+runc is the yardstick: for the same bundle the unit must have the same properties and its group the same files.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from bundle import Roots, configuration, rootless
+from judge import REPOSITORY, Judge, scratch
+from podman import Podman, image, said
+from runtime import binary, ours
+
+SECONDS = 900
+TREE = Path("/sys/fs/cgroup")
+MEGABYTE = 1 << 20
+# What systemd is told, and what the kernel is.
+PROPERTIES = ["Slice", "Delegate", "DefaultDependencies", "MemoryMax", "MemoryLow", "MemorySwapMax", "CPUWeight", "CPUQuotaPerSecUSec",
+              "CPUQuotaPeriodUSec", "TasksMax", "MemoryAccounting", "CPUAccounting", "TasksAccounting", "ControlGroup"]
+FILES = ["memory.max", "memory.low", "cpu.weight", "cpu.max", "pids.max"]
+LIMITS = {"memory": {"limit": 64 * MEGABYTE, "swap": 80 * MEGABYTE, "reservation": 16 * MEGABYTE},
+          "cpu": {"shares": 512, "quota": 25000, "period": 50000}, "pids": {"limit": 33}}
+# Otherwise all that a machine begins with is started too, and /tmp is cleared.
+ALONE = ["--property=DefaultDependencies=no"]
+SLEEP = ["/bin/sleep", "600"]
+
+
+class Machine:
+    """The runtimes and the bundles in this machine."""
+
+    def __init__(self, judge, folder):
+        self.judge, self.folder = judge, folder
+        asked = judge.options.runtime
+        self.program = ours(folder) if asked in (None, "ours") else judge.tool(asked)
+        self.roots = Roots(folder, judge.tool("busybox"))
+        self.made = 0
+
+    def bundle(self, path, args=None, **change):
+        self.made += 1
+        config = configuration()
+        config["process"]["args"] = args or SLEEP
+        config["linux"]["cgroupsPath"] = path
+        config["linux"]["resources"].update(LIMITS)
+        for key, value in change.items():
+            config[key] = value
+        return self.roots.bundle(self.folder / f"bundle-{self.made}", config)
+
+    def call(self, *words, program=None, flags=("--systemd-cgroup",), prefix=(), **more):
+        name = Path(program or self.program).name
+        command = [*prefix, str(program or self.program), "--root", f"/run/judged-{name}", *flags, *words]
+        more = {"stdin": subprocess.DEVNULL, "timeout": 120} | more
+        return subprocess.run(command, capture_output=True, text=True, check=False, **more)
+
+    def detached(self, bundle, name, **more):
+        """Starts a container; its streams are nobody's, as it outlives this call."""
+        with open(self.folder / f"{name}.out", "w+") as out:
+            command = [str(more.get("program") or self.program), "--root", f"/run/judged-{Path(more.get('program') or self.program).name}",
+                       "--systemd-cgroup", "run", "--detach", "--bundle", str(bundle), name]
+            code = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, check=False, timeout=120).returncode
+            out.seek(0)
+            return code, out.read()
+
+
+def show(unit, *properties):
+    told = subprocess.run(["systemctl", "show", unit, *(f"--property={name}" for name in properties)], capture_output=True, text=True, check=False)
+    return dict(line.split("=", 1) for line in told.stdout.splitlines())
+
+
+def files(group):
+    return {name: (group / name).read_text().strip() if (group / name).exists() else None for name in FILES}
+
+
+def differs(what, found, wanted):
+    for key in wanted:
+        if found.get(key) != wanted[key]:
+            yield f"{what}: {key} is {found.get(key)!r}, not {wanted[key]!r}"
+
+
+def reload():
+    subprocess.run(["systemctl", "daemon-reload"], check=True, timeout=120)
+
+
+def is_gone(unit, group):
+    for _ in range(100):
+        # A slice that was ended stays known; a scope that failed would stay as such.
+        if not group.exists() and show(unit, "ActiveState").get("ActiveState") == "inactive":
+            return
+        time.sleep(0.1)
+    yield f"{unit} is {show(unit, 'LoadState', 'ActiveState', 'Result')}, its group is {'there' if group.exists() else 'gone'}"
+
+
+def limits(machine):
+    """The unit's properties and its group's files, as runc makes them: new, after systemd has read its units again, changed."""
+    runc = machine.judge.tool("runc")
+    unit, group = "jobc-limited.scope", TREE / "system.slice/jobc-limited.scope"
+    seen = {}
+    for program in (runc, machine.program):
+        bundle = machine.bundle("system.slice:jobc:limited")
+        code, told = machine.detached(bundle, "limited", program=program)
+        if code:
+            yield f"{program}: {told}"
+            continue
+        stages = seen[str(program)] = {}
+        stages["new"] = show(unit, *PROPERTIES) | files(group)
+        reload()
+        stages["after a reload"] = show(unit, *PROPERTIES) | files(group)
+        changed = machine.call("update", "--memory", str(32 * MEGABYTE), "--memory-swap", str(40 * MEGABYTE), "--pids-limit", "44", "--cpu-quota", "10000",
+                               "--cpu-period", "50000", "--cpu-share", "256", "limited", program=program)
+        if changed.returncode:
+            yield f"{program}: update: {changed.stderr}"
+        reload()
+        stages["changed, after a reload"] = show(unit, *PROPERTIES) | files(group)
+        machine.call("delete", "--force", "limited", program=program)
+        yield from is_gone(unit, group)
+    if len(seen) == 2:
+        for stage, wanted in seen[str(runc)].items():
+            yield from differs(stage, seen[str(machine.program)][stage], wanted)
+        wanted = {"memory.max": str(64 * MEGABYTE), "pids.max": "33", "cpu.max": "25000 50000", "MemoryMax": str(64 * MEGABYTE)}
+        yield from differs("what was asked for", seen[str(machine.program)]["after a reload"], wanted)
+
+
+def fractions(machine):
+    """CPU time that is no whole hundredth: the kernel has it exactly, and a reload does not take any away."""
+    bundle = machine.bundle("system.slice:jobc:fraction")
+    config = json.loads((bundle / "config.json").read_text())
+    config["linux"]["resources"]["cpu"] = {"quota": 33333, "period": 100000}
+    (bundle / "config.json").write_text(json.dumps(config))
+    code, told = machine.detached(bundle, "fraction")
+    group = TREE / "system.slice/jobc-fraction.scope"
+    if code:
+        yield told
+    elif files(group)["cpu.max"] != "33333 100000":
+        yield f"cpu.max is {files(group)['cpu.max']}"
+    else:
+        reload()
+        if int(files(group)["cpu.max"].split()[0]) < 33333:
+            yield f"cpu.max is {files(group)['cpu.max']} after a reload"
+    machine.call("delete", "--force", "fraction")
+
+
+def names(machine):
+    """Where the units of several paths are."""
+    for path, unit, group in [
+        ("", None, "system.slice"),
+        (":jobc:plain", "jobc-plain.scope", "system.slice"),
+        ("x-y.slice:jobc:deep", "jobc-deep.scope", "x.slice/x-y.slice"),
+        ("system.slice:jobc:up-down.slice", "up-down.slice", "up.slice"),
+    ]:
+        code, told = machine.detached(machine.bundle(path), "named")
+        unit = unit or ("runc-named.scope" if "runc" in Path(machine.program).name else "jobc-named.scope")
+        found = show(unit, "ControlGroup").get("ControlGroup")
+        if code or found != f"/{group}/{unit}":
+            yield f"{path!r}: {found}: {told}"
+        group = TREE / group / unit
+        held = (group / "cgroup.procs").read_text().split() if group.exists() else []
+        listed = machine.call("ps", "--format", "json", "named", flags=())
+        if not held or json.loads(listed.stdout or "[]") != [int(pid) for pid in held]:
+            yield f"{path!r}: it holds {held}, and has {listed}"
+        machine.call("delete", "--force", "named")
+        yield from is_gone(unit, group)
+
+
+def life(machine):
+    """Created, started, looked at, halted, let go, joined, killed: all of it in the unit's group."""
+    unit, group = "jobc-living.scope", TREE / "system.slice/jobc-living.scope"
+    bundle = machine.bundle("system.slice:jobc:living")
+    with open(machine.folder / "living.out", "w") as out:
+        created = subprocess.run([str(machine.program), "--root", f"/run/judged-{Path(machine.program).name}", "--systemd-cgroup", "create", "--bundle", str(bundle), "living"],
+                                 stdin=subprocess.DEVNULL, stdout=out, stderr=out, check=False, timeout=120)
+    if created.returncode:
+        yield (machine.folder / "living.out").read_text()
+        return
+    for words in (["start", "living"], ["pause", "living"], ["resume", "living"]):
+        ended = machine.call(*words, flags=())
+        if ended.returncode:
+            yield f"{words[0]}: {ended.stderr}"
+        frozen = (group / "cgroup.events").read_text()
+        if ("frozen 1" in frozen) != (words[0] == "pause"):
+            yield f"after {words[0]} it says {frozen}"
+    joined = machine.call("exec", "living", "/bin/sh", "-c", "cat /proc/self/cgroup; exit 3", flags=())
+    if joined.returncode != 3 or joined.stdout != "0::/\n":
+        yield f"exec: {joined}"
+    listed = machine.call("ps", "--format", "json", "living", flags=())
+    if sorted(json.loads(listed.stdout or "[]")) != sorted(int(pid) for pid in (group / "cgroup.procs").read_text().split()):
+        yield f"ps: {listed}"
+    used = machine.call("events", "--stats", "living", flags=())
+    if used.returncode or json.loads(used.stdout)["data"]["pids"]["limit"] != 33:
+        yield f"events: {used}"
+    machine.call("kill", "living", "KILL", flags=())
+    for _ in range(100):
+        if json.loads(machine.call("state", "living", flags=()).stdout)["status"] == "stopped":
+            break
+        time.sleep(0.1)
+    else:
+        yield "it is not stopped"
+    deleted = machine.call("delete", "living", flags=())
+    if deleted.returncode:
+        yield f"delete: {deleted.stderr}"
+    yield from is_gone(unit, group)
+
+
+def ends(machine):
+    """A unit goes with its container: at its end, out of memory, and when whoever attends it is killed."""
+    unit, group = "jobc-ending.scope", TREE / "system.slice/jobc-ending.scope"
+    ended = machine.call("run", "--bundle", str(machine.bundle("system.slice:jobc:ending", ["/bin/sh", "-c", "exit 5"])), "ending")
+    if ended.returncode != 5:
+        yield f"run: {ended}"
+    yield from is_gone(unit, group)
+    greedy = machine.bundle("system.slice:jobc:ending", ["/bin/tail", "/dev/zero"])
+    greedy = machine.call("run", "--bundle", str(greedy), "ending")
+    if greedy.returncode != 137:
+        yield f"run of what takes too much: {greedy}"
+    yield from is_gone(unit, group)
+    for _ in range(2):  # what the first leaves does not keep the second from its name
+        absent = machine.call("run", "--bundle", str(machine.bundle("system.slice:jobc:ending", ["/not/there"])), "ending")
+        if absent.returncode == 0:
+            yield f"run: {absent}"
+        yield from is_gone(unit, group)
+
+
+def killed(machine):
+    """When the command that attends it is killed, its container and the unit end, and `delete` finds the rest."""
+    unit, group = "jobc-killed.scope", TREE / "system.slice/jobc-killed.scope"
+    bundle = machine.bundle("system.slice:jobc:killed")
+    with subprocess.Popen([str(machine.program), "--root", f"/run/judged-{Path(machine.program).name}", "--systemd-cgroup", "run", "--bundle", str(bundle), "killed"],
+                          stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as attending:
+        for _ in range(200):
+            if group.exists() and show(unit, "ActiveState").get("ActiveState") == "active":
+                break
+            time.sleep(0.1)
+        else:
+            yield "it does not begin"
+        time.sleep(1)
+        attending.kill()
+    yield from is_gone(unit, group)
+    deleted = machine.call("delete", "--force", "killed", flags=())
+    if deleted.returncode:
+        yield f"delete: {deleted.stderr}"
+
+
+def refused(machine):
+    """What is refused makes nothing, and ends nothing of others."""
+    code, told = machine.detached(machine.bundle("system.slice:jobc:first"), "first")
+    if code:
+        yield told
+    group = TREE / "system.slice/jobc-first.scope"
+    for path, change, words in [
+        ("system.slice:jobc:first", {}, "jobc-first.scope"),
+        ("/jobc/first", {}, "does not name a unit"),
+        ("system.slice:jobc:second", {"annotations": {"org.systemd.property.NoSuch": "1"}}, "NoSuch"),
+        ("system.slice:jobc:second", {"annotations": {"org.systemd.property.KillSignal": "?"}}, "KillSignal"),
+    ]:
+        ended = machine.call("run", "--bundle", str(machine.bundle(path, ["/bin/true"], **change)), "second")
+        if ended.returncode == 0 or words not in ended.stderr:
+            yield f"{path}: {ended}"
+        if machine.call("state", "second", flags=()).returncode == 0:
+            yield f"{path}: a container is left"
+    if not (group / "cgroup.procs").read_text().split():
+        yield "the container whose name was asked for again is gone"
+    machine.call("delete", "--force", "first", flags=())
+
+
+def annotated(machine):
+    """Properties that a bundle names itself."""
+    named = {"org.systemd.property.TimeoutStopUSec": "uint64 7000000", "org.systemd.property.KillSignal": "3"}
+    code, told = machine.detached(machine.bundle("system.slice:jobc:named", annotations=named), "annotated")
+    found = show("jobc-named.scope", "TimeoutStopUSec", "KillSignal")
+    if code or found != {"TimeoutStopUSec": "7s", "KillSignal": "3"}:
+        yield f"{found}: {told}"
+    machine.call("delete", "--force", "annotated")
+
+
+class Nobody:
+    """The user `nobody`, whose one id is the root of their containers."""
+
+    uid, gid, subgids = 65534, 65534, None
+
+    def mappings(self):
+        return ([{"containerID": 0, "hostID": self.uid, "size": 1}],) * 2
+
+    def prefix(self):
+        # As a login's session: a group of the machine's systemd, out of which this user may move nobody.
+        return ["systemd-run", "--quiet", "--collect", "--pipe", "--wait", *ALONE, f"--uid={self.uid}", f"--gid={self.gid}", f"--setenv=XDG_RUNTIME_DIR=/run/user/{self.uid}"]
+
+    def begin(self):
+        """Starts a systemd of their own, as a login does."""
+        place = Path(f"/run/user/{self.uid}")
+        place.mkdir(parents=True, mode=0o700)
+        os.chown(place, self.uid, self.gid)
+        target = Path("/run/systemd/user/nothing.target")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text("[Unit]\nDefaultDependencies=no\n")
+        # Its own processes are moved for it by the machine's, which it asks over the bus.
+        subprocess.run(["systemctl", "start", "dbus.service"], check=True)
+        subprocess.run(["systemd-run", "--quiet", "--unit=nobody", *ALONE, f"--uid={self.uid}", f"--gid={self.gid}", f"--setenv=XDG_RUNTIME_DIR={place}", "--property=Delegate=yes",
+                        "--property=Type=notify", "/lib/systemd/systemd", "--user", "--unit=nothing.target"], check=True, timeout=60)
+
+
+def of_a_user(machine):
+    """A user who was given no group has their own systemd make one, with limits, and runs further programs in it."""
+    user = Nobody()
+    user.begin()
+    bundle = machine.bundle("")
+    config = rootless(json.loads((bundle / "config.json").read_text()), user)
+    config["linux"]["resources"] = LIMITS
+    (bundle / "config.json").write_text(json.dumps(config))
+    states = Path(f"/run/judged-{Path(machine.program).name}")
+    shutil.rmtree(states, ignore_errors=True)
+    states.mkdir(mode=0o700)
+    os.chown(states, user.uid, user.gid)
+    group = TREE / "system.slice/nobody.service/user.slice/jobc-mine.scope"
+    alone = machine.call("run", "--bundle", str(bundle), "alone", flags=(), prefix=user.prefix())
+    if alone.returncode == 0 or "--systemd-cgroup" not in alone.stderr:
+        yield f"without a group: {alone}"
+    started = machine.call("run", "--detach", "--bundle", str(bundle), "mine", prefix=[*user.prefix(), "sh", "-c", 'exec "$@" >$XDG_RUNTIME_DIR/said 2>&1', "sh"])
+    if started.returncode:
+        yield Path(f"/run/user/{user.uid}/said").read_text()
+        return
+    yield from differs("its group", files(group), {"memory.max": str(64 * MEGABYTE), "pids.max": "33"})
+    joined = machine.call("exec", "mine", "/bin/true", flags=(), prefix=user.prefix())
+    if joined.returncode:
+        yield f"exec: {joined}"
+    inside = machine.call("exec", "mine", "/bin/cat", "/proc/self/cgroup", flags=(), prefix=user.prefix())
+    if "jobc-mine.scope" not in inside.stdout and inside.stdout != "0::/\n":
+        yield f"exec: {inside}"
+    changed = machine.call("update", "--pids-limit", "44", "mine", flags=(), prefix=user.prefix())
+    if changed.returncode or files(group)["pids.max"] != "44":
+        yield f"update: {changed}"
+    deleted = machine.call("delete", "--force", "mine", flags=(), prefix=user.prefix())
+    if deleted.returncode or group.exists():
+        yield f"delete: {deleted}"
+
+
+def by_podman(machine):
+    """podman with the manager that it has where systemd runs: a limit, a command in it, its end."""
+    folder = machine.folder / "podman"
+    folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "tmpfs", "/var/cache"], check=True)
+    podman = Podman(machine.judge, folder, machine.program)
+    conf = Path(podman.environment["CONTAINERS_CONF"])
+    conf.write_text(conf.read_text().replace('cgroup_manager = "cgroupfs"', 'cgroup_manager = "systemd"'))
+    tarball = folder / "busybox.tar"
+    image(machine.judge.tool("busybox"), tarball)
+    made = podman("import", str(tarball), "localhost/busybox")
+    if made.returncode:
+        yield made.stderr
+        return
+    yield from said(podman.run("--memory", "64m", "--pids-limit", "55", "--cgroupns", "host", "busybox", "cat", "/proc/self/cgroup"), 0, ".scope")
+    started = podman("run", "--detach", "--name", "staying", "--network", "none", "--memory", "64m", "busybox", "sleep", "600")
+    yield from said(started, 0)
+    unit = f"libpod-{started.stdout.strip()}.scope"
+    yield from differs(unit, show(unit, "MemoryMax", "ActiveState", "Slice"), {"MemoryMax": str(64 * MEGABYTE), "ActiveState": "active", "Slice": "machine.slice"})
+    yield from said(podman("exec", "staying", "cat", "/proc/self/cgroup"), 0)
+    yield from said(podman("rm", "--force", "--time", "0", "staying"), 0)
+    yield from is_gone(unit, TREE / "machine.slice" / unit)
+
+
+CASES = [limits, fractions, names, life, ends, killed, refused, annotated, of_a_user, by_podman]
+
+
+def begin(judge):
+    """Starts the machine and this file in it."""
+    for tool in ("linux.uml", "busybox", "runc", "podman", "dbus-daemon"):
+        judge.tool(tool)
+    if not os.access("/lib/systemd/systemd", os.X_OK):
+        judge.skip("systemd is not installed; `tests/oracles/install` installs it")
+    os.environ["JOBC_IN_SYSTEMD"] = "yes"
+    if judge.options.runtime in (None, "ours"):
+        os.environ["JOBC"] = str(binary("jobc-oci"))
+    vm = str(REPOSITORY / "tests/vm/uml")
+    os.execv(vm, [vm, "-c", "systemd", "-t", str(SECONDS), "-m", "1G", sys.executable, __file__, *sys.argv[1:]])
+
+
+def main():
+    judge = Judge("systemd", __doc__.split("\n", maxsplit=1)[0])
+    judge.parse()
+    if "JOBC_IN_SYSTEMD" not in os.environ:
+        begin(judge)
+    with scratch() as folder:
+        machine = Machine(judge, folder)
+        for case in CASES:
+            name = case.__name__.replace("_", " ")
+            if judge.wants(name):
+                try:
+                    judge.judge(name, case(machine))
+                except (OSError, ValueError, KeyError, subprocess.SubprocessError) as broken:
+                    judge.judge(name, [f"{type(broken).__name__}: {broken}"])
+    judge.end()
+
+
+if __name__ == "__main__":
+    main()
