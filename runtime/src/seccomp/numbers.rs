@@ -112,6 +112,7 @@ const PLACES: usize = 1024;
 ///
 /// A profile of docker's size asks for 400 names at each start of a container, and halving a sorted list each time was a
 /// quarter of what a profile costs.
+#[expect(clippy::cast_possible_truncation, reason = "there are some hundred names")]
 static INDEX: [u16; PLACES] = {
     let mut index = [0; PLACES];
     let mut at = 0;
