@@ -23,6 +23,9 @@ const AT_DEVICES: u32 = 6;
 /// `BPF_F_ALLOW_MULTI`: programs of the groups above stay in force, and groups below may add their own.
 const WITH_OTHERS: u32 = 2;
 
+/// How often a program is loaded that the kernel has not come to the end of.
+const TRIES: usize = 16;
+
 /// The fields of `union bpf_attr` for `BPF_PROG_LOAD`.
 #[repr(C)]
 struct LoadArguments {
@@ -73,13 +76,26 @@ pub(super) fn load(program: &[Instruction]) -> Result<OwnedFd, Errno> {
         interface: 0,
         expected_attachment: AT_DEVICES,
     };
-    // SAFETY: `arguments`, the instructions and the licence outlive the call, and the size is that of `arguments`.
-    let fd = unsafe {
-        raw::syscall(__NR_bpf, [LOAD, (&raw const arguments) as usize, size_of::<LoadArguments>(), 0, 0, 0])
-    }?;
+    let fd = patiently(|| {
+        let words = [LOAD, (&raw const arguments) as usize, size_of::<LoadArguments>(), 0, 0, 0];
+        // SAFETY: `arguments`, the instructions and the licence outlive the call, and the size is that of `arguments`.
+        unsafe { raw::syscall(__NR_bpf, words) }
+    })?;
     let fd = i32::try_from(fd).map_err(|_| Errno::BADF)?;
     // SAFETY: the kernel made this descriptor just now, and it is close-on-exec.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Begins anew where the kernel gave its check of a program up, as it does as soon as a signal is pending (`bpf_check` in
+/// kernel/bpf/verifier.c): in a gang that is the end of another child, each time for one call.
+fn patiently<T>(mut load: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
+    for _ in 1..TRIES {
+        match load() {
+            Err(Errno::AGAIN) => {}
+            other => return other,
+        }
+    }
+    load()
 }
 
 /// Attaches a device program to a group; it is in force as long as the group exists.
@@ -99,4 +115,27 @@ pub(super) fn attach(group: BorrowedFd<'_>, program: &OwnedFd) -> Result<(), Err
         )
     }?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Loads where the kernel gives up so many times, and fails with `then` or loads after that; says how often it was asked.
+    fn check(given_up: usize, then: Result<(), Errno>) -> (Result<(), Errno>, usize) {
+        let mut asked = 0;
+        let loaded = patiently(|| {
+            asked += 1;
+            if asked <= given_up { Err(Errno::AGAIN) } else { then }
+        });
+        (loaded, asked)
+    }
+
+    #[test]
+    fn a_signal_does_not_keep_a_program_from_being_loaded() {
+        assert_eq!(check(0, Ok(())), (Ok(()), 1));
+        assert_eq!(check(3, Ok(())), (Ok(()), 4));
+        assert_eq!(check(1, Err(Errno::PERM)), (Err(Errno::PERM), 2));
+        assert_eq!(check(usize::MAX, Ok(())), (Err(Errno::AGAIN), TRIES));
+    }
 }
