@@ -1,5 +1,6 @@
 //! Carries the commands out.
 
+use std::mem::ManuallyDrop;
 use std::path::Path;
 
 use jobc_runtime::bundle::Bundle;
@@ -59,7 +60,8 @@ fn command(args: &OciArgs, log: &mut Log) -> Result<u8> {
             make(&store, id, create, groups, Then::Leave, None, log)?.leave();
         }
         OciCommand::Run { create, detach: false, keep, id, .. } => {
-            let signals = Signals::take()?;
+            // This process ends with the container: no signal need be let through again.
+            let signals = ManuallyDrop::new(Signals::take()?);
             let made = make(&store, id, create, groups, Then::Attend, Some(&signals), log)?;
             return attend(made, &signals, Manner::PassOn, *keep, &mut |text| log.warn(text));
         }
@@ -160,7 +162,7 @@ pub(crate) fn listened_for() -> u32 {
     std::env::var("LISTEN_FDS").ok().and_then(|count| count.parse().ok()).unwrap_or(0)
 }
 
-/// Stays with a container until its end, and deletes it; returns the exit code of its program.
+/// Stays with a container until its end, and deletes it; returns the exit code of its program, with which this process ends.
 pub fn attend(
     made: Made,
     signals: &Signals,
@@ -168,11 +170,16 @@ pub fn attend(
     keep: bool,
     warn: &mut dyn FnMut(&str),
 ) -> Result<u8> {
-    let Made { container, process, terminal } = made;
+    let Made { mut container, process, terminal } = made;
+    // As the signals': the end of this process closes it.
+    let process = ManuallyDrop::new(process);
     container.unlock();
     let mut relay = terminal.map(Relay::new).transpose()?;
     let exit = wait(&process, signals, relay.as_mut(), manner);
     drop(relay);
+    if exit.is_ok() {
+        container.has_ended();
+    }
     if !keep {
         container.lock()?;
         for error in container.delete(true)? {

@@ -43,9 +43,17 @@ impl Bundle {
             Error::new(Kind::Config, format!("cannot read config.json: {}", because(&error)))
         };
         // As much as it is now, so that it takes one call; it may grow meanwhile.
-        let size = file.metadata().map_err(unreadable)?.len().min(LARGEST);
-        let mut text = Vec::with_capacity(usize::try_from(size).unwrap_or_default() + 64);
-        file.take(LARGEST + 1).read_to_end(&mut text).map_err(unreadable)?;
+        let status = file.metadata().map_err(unreadable)?;
+        let size = usize::try_from(status.len().min(LARGEST)).unwrap_or_default();
+        let mut text = vec![0; size + 64];
+        let read = (&file).read(&mut text).map_err(unreadable)?;
+        text.truncate(read);
+        // A file gives less than it is asked for only at its end (read(2)); a pipe may give more later.
+        if !status.is_file() || read > size {
+            file.take((LARGEST + 1).saturating_sub(read as u64))
+                .read_to_end(&mut text)
+                .map_err(unreadable)?;
+        }
         if text.len() as u64 > LARGEST {
             return Err(Error::new(Kind::Config, "config.json is larger than 16 MiB")
                 .help("no bundle needs that much; check that the file is a container's configuration"));

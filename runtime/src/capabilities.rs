@@ -12,6 +12,7 @@ use oci_spec::runtime::{Capabilities, Capability, LinuxCapabilities};
 
 use crate::error::{Error, Kind, Result};
 use crate::kernel_file;
+use crate::machine::Status;
 
 #[cfg(test)]
 mod tests;
@@ -42,17 +43,20 @@ impl Sets {
     /// bounding one for the inheritable one. What is ambient without being permitted and inheritable stays in the set
     /// here: `runc spec` writes that, and it never had an effect; see [`Self::idle`].
     pub fn of(capabilities: &LinuxCapabilities) -> Result<Self> {
-        let known = known()?;
         let bits = |set: &Option<Capabilities>| {
-            set.iter().flatten().fold(0, |bits, capability| bits | 1_u64 << number(*capability)) & known
+            set.iter().flatten().fold(0, |bits, capability| bits | 1_u64 << number(*capability))
         };
-        let sets = Self {
+        let mut sets = Self {
             bounding: bits(capabilities.bounding()),
             effective: bits(capabilities.effective()),
             permitted: bits(capabilities.permitted()),
             inheritable: bits(capabilities.inheritable()),
             ambient: bits(capabilities.ambient()),
         };
+        // What this process could have itself is known to the kernel; only for others somebody has to look.
+        if sets.all() & !Status::of_this_process()?.bounding != 0 {
+            sets = sets.within(known()?);
+        }
         for (set, bits, other, allowed) in [
             ("effective", sets.effective, "permitted", sets.permitted),
             ("inheritable", sets.inheritable, "bounding", sets.bounding),
@@ -65,6 +69,12 @@ impl Sets {
             }
         }
         Ok(sets)
+    }
+
+    /// The capabilities that any of the sets names.
+    fn all(self) -> u64 {
+        let Self { bounding, effective, permitted, inheritable, ambient } = self;
+        bounding | effective | permitted | inheritable | ambient
     }
 
     /// The sets as far as a process that holds `held` can give them. What is lost is in [`Self::beyond`].
@@ -88,8 +98,7 @@ impl Sets {
 
     /// The names of those that a process that holds `held` cannot give, for a warning.
     pub fn beyond(self, held: u64) -> Vec<&'static str> {
-        let Self { bounding, effective, permitted, inheritable, ambient } = self;
-        names((bounding | effective | permitted | inheritable | ambient) & !held)
+        names(self.all() & !held)
     }
 }
 

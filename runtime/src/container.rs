@@ -81,6 +81,8 @@ pub struct Container {
     pub said: Vec<String>,
     /// The limits that nothing enforces, where this made it.
     pub unenforced: Vec<Unenforced>,
+    /// Whether this process, as the parent, has seen its first process's end: then its number may be another's already.
+    reaped: bool,
 }
 
 /// The status of a container: from its process, its control group and the fifo that it waits at.
@@ -168,9 +170,7 @@ pub fn delete(store: &Store, id: &Id, force: bool) -> Result<Vec<Error>> {
         other => other?,
     };
     match entry.read() {
-        Ok(Some(record)) => {
-            Container { entry, record, said: Vec::new(), unenforced: Vec::new() }.delete(force)
-        }
+        Ok(Some(record)) => Container::found(entry, record).delete(force),
         // The command that made the folder was killed before it had made anything else.
         Ok(None) => entry.remove().map(|()| vec![]),
         Err(_) if force => entry.remove().map(|()| vec![]),
@@ -183,12 +183,22 @@ impl Container {
     pub fn open(store: &Store, id: &Id) -> Result<Self> {
         let entry = store.open(id)?;
         let record = entry.read()?.ok_or_else(|| incomplete(id))?;
-        Ok(Self { entry, record, said: Vec::new(), unenforced: Vec::new() })
+        Ok(Self::found(entry, record))
+    }
+
+    /// A container of which nothing is known but what is kept.
+    fn found(entry: Entry, record: Record) -> Self {
+        Self { entry, record, said: Vec::new(), unenforced: Vec::new(), reaped: false }
     }
 
     /// Where it is in its life.
     pub fn status(&self) -> Status {
-        status(self.entry.path(), &self.record)
+        if self.reaped { Status::Stopped } else { status(self.entry.path(), &self.record) }
+    }
+
+    /// Takes note that this process has waited for the container's first process, which is gone.
+    pub fn has_ended(&mut self) {
+        self.reaped = true;
     }
 
     /// Starts the program of a container that waits for it.
@@ -266,7 +276,7 @@ impl Container {
     /// Kills whatever of it still runs, waits until it is gone, and removes its control groups.
     fn end(&self) -> Result<()> {
         let cgroup = cgroup(&self.record);
-        if let Some(process) = self.record.process
+        if let Some(process) = self.record.process.filter(|_| !self.reaped)
             && let Some(pidfd) = process.open()?
         {
             Signal::KILL.send(&pidfd)?;

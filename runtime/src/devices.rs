@@ -46,6 +46,7 @@ pub const LINKS: [(&CStr, &str); 5] = [
 ];
 
 const TYPE: u32 = 0o170_000;
+const TYPE_CHARACTER: u32 = 0o020_000;
 
 impl Node {
     /// Makes the node, or binds the machine's.
@@ -68,6 +69,10 @@ impl Node {
             }
         } else {
             made?;
+            let null = (TYPE_CHARACTER, rustix::fs::makedev(1, 3));
+            if child.own_dev == Some(folder) && name == c"null" && (self.mode & TYPE, self.device) == null {
+                child.made_null = true;
+            }
             if (self.uid, self.gid) != (0, 0) {
                 kernel.chown(folder, name, self.uid, self.gid)?;
             }
@@ -102,7 +107,7 @@ impl Node {
 impl fmt::Display for Node {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match self.mode & TYPE {
-            0o020_000 => "character device",
+            TYPE_CHARACTER => "character device",
             0o060_000 => "block device",
             _ => "pipe",
         };

@@ -69,7 +69,7 @@ impl Mount {
     pub fn carry_out<K: Kernel>(&self, child: &mut Child<'_, K>) -> Result<(), Errno> {
         let kernel = child.kernel;
         if at_once::in_own_dev(self, child)? {
-            return self.remember_inner(child);
+            return Ok(());
         }
         let mount = match &self.source {
             Source::New { kind, parameters, .. } => new(kernel, kind, parameters, self.attributes.set)?,
@@ -109,15 +109,6 @@ impl Mount {
     /// Whether it is a tmpfs with nothing of the image in it.
     fn is_empty_tmpfs(&self) -> bool {
         matches!(&self.source, Source::New { kind, copy_up: false, .. } if kind.as_c_str() == c"tmpfs")
-    }
-
-    /// Opens what was mounted in the container's own /dev, where later steps begin there.
-    fn remember_inner<K: Kernel>(&self, child: &mut Child<'_, K>) -> Result<(), Errno> {
-        if self.place.path.as_c_str() == c"dev/pts" {
-            let mount = self.place.open(child)?;
-            child.remember(&self.place.path, mount);
-        }
-        Ok(())
     }
 }
 

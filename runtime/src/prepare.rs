@@ -14,6 +14,7 @@ use std::ffi::CString;
 
 pub use join::prepare_further;
 
+use self::rights::Rights;
 use crate::bundle::Bundle;
 use crate::cgroup::{self, Layout};
 use crate::container::Options;
@@ -162,14 +163,12 @@ pub fn prepare(
         steps.always(Operation::SetStreams { streams, owner: process.user().uid() });
     }
     files::list(&mut steps, bundle, root, options, groups, &identity, label.as_ref())?;
-    let filter = rights::list(&mut steps, spec, process, &identity, machine)?;
+    let Rights { filter, becomes } = rights::list(&mut steps, spec, process, &identity, machine)?;
     let environment = std::mem::take(&mut options.secret_environment);
     let program = program::of(process, filter, label, root.folders(), environment)?;
-    if options.end_with_parent {
+    if becomes || !options.end_with_parent {
         // A change of the user forgets it (prctl(2), PR_SET_PDEATHSIG).
-        steps.always(Operation::EndWithParent(true));
-    } else {
-        steps.always(Operation::EndWithParent(false));
+        steps.always(Operation::EndWithParent(options.end_with_parent));
     }
     // Before a hold: what other processes of a gang are told by the end of a pipe must not stay open in this one.
     let first = 3 + i32::try_from(options.preserve_fds).unwrap_or(i32::MAX - 3);
@@ -189,8 +188,8 @@ pub fn prepare(
         namespaces: identity.new,
         // Whose pid namespace is joined sees the new process from its first moment on, when no step is made yet. Only
         // root's files below /proc can still be written then.
-        hidden: rustix::process::geteuid().is_root()
-            && identity.joined_before.iter().any(|join| join.kind == Namespace::Pid),
+        hidden: identity.joined_before.iter().any(|join| join.kind == Namespace::Pid)
+            && rustix::process::geteuid().is_root(),
         joined_before: identity.joined_before,
         id_maps: identity.id_maps,
         hooks: parent_hooks(spec),

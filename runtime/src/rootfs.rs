@@ -290,13 +290,13 @@ fn layers<K: Kernel>(child: &mut Child<'_, K>, on: &CStr, size: Option<&CStr>) -
 
 const DIRECTORY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY);
 
-/// Makes the new root `/` and lets go of the machine's files (pivot_root(2), its section about `.`).
+/// Makes the new root `/` and lets go of the machine's files (pivot_root(2), its section about `.`). The working directory is
+/// the new root before and after.
 pub fn pivot<K: Kernel>(child: &mut Child<'_, K>) -> Result<(), Errno> {
     let kernel = child.kernel;
     child.go_to(child.root)?;
     kernel.pivot_root()?;
     kernel.detach_here()?;
-    kernel.chdir(c"/")?;
     child.at_root = true;
     Ok(())
 }

@@ -32,7 +32,7 @@ mod tests;
 use std::ffi::{CStr, CString};
 use std::os::fd::{OwnedFd, RawFd};
 
-use rustix::fs::{MemfdFlags, Mode, SealFlags};
+use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::io::Errno;
 
 use crate::error::{Error, Kind, Result};
@@ -112,7 +112,6 @@ fn fill(file: &OwnedFd, image: &[u8]) -> rustix::io::Result<()> {
     while !rest.is_empty() {
         rest = &rest[rustix::io::write(file, rest)?..];
     }
-    rustix::fs::fchmod(file, Mode::from_raw_mode(0o555))?;
     rustix::fs::fcntl_add_seals(
         file,
         SealFlags::SEAL | SealFlags::SHRINK | SealFlags::GROW | SealFlags::WRITE,

@@ -3,6 +3,7 @@
 //! All of it stands in `/proc/self/mountinfo` and `/proc/self/cgroup` (proc(5), cgroups(7)), each read once.
 
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use rustix::buffer::spare_capacity;
 use rustix::fs::{Mode, OFlags, open};
@@ -32,6 +33,8 @@ pub struct Hierarchy {
     pub controllers: Vec<Controller>,
     /// The group of this process, relative to the mount; nothing where it cannot be seen from here.
     pub own: Option<PathBuf>,
+    /// Whether it is mounted for writing; who may write is another question.
+    pub writable: bool,
 }
 
 /// The mounted tree of version 2.
@@ -39,10 +42,12 @@ pub struct Hierarchy {
 pub struct Unified {
     /// Where it is mounted.
     pub mount: PathBuf,
-    /// The controllers that groups of it can have: those that no hierarchy of version 1 holds.
-    pub controllers: Vec<Controller>,
+    /// The controllers that groups of it can have: those that no hierarchy of version 1 holds. Looked up when first asked for.
+    pub controllers: OnceLock<Vec<Controller>>,
     /// The group of this process, relative to the mount; nothing where it cannot be seen from here.
     pub own: Option<PathBuf>,
+    /// Whether it is mounted for writing; who may write is another question.
+    pub writable: bool,
 }
 
 /// Which of the two interfaces a controller has here.
@@ -62,13 +67,13 @@ impl Layout {
     pub fn detect() -> Result<Self> {
         let mut layout = Self::seen(Path::new("/proc/self/cgroup"))?;
         if let Some(unified) = &mut layout.unified {
-            let list = read_whole(&unified.mount.join("cgroup.controllers"))?;
-            unified.controllers = list.split_whitespace().filter_map(Controller::named).collect();
+            // Most of what is limited is found in version 1 where there is one, and nobody asks what else there is.
+            unified.controllers = OnceLock::new();
         }
         Ok(layout)
     }
 
-    /// Looks which groups another process is in; `own` means that process's. The controllers of the unified tree are left open.
+    /// Looks which groups another process is in; `own` means that process's. The unified tree seems to have no controllers.
     pub(super) fn of(pid: u32) -> Result<Self> {
         Self::seen(&PathBuf::from(format!("/proc/{pid}/cgroup")))
     }
@@ -77,7 +82,7 @@ impl Layout {
         Ok(Self::parse(&read(Path::new("/proc/self/mountinfo"))?, &read_whole(own)?))
     }
 
-    /// The layout that the two files describe, with the controllers of the unified tree left open.
+    /// The layout that the two files describe, with no controllers in the unified tree.
     pub fn parse(mountinfo: &str, own: &str) -> Self {
         let mounts: Vec<Mount> = mountinfo.lines().filter_map(Mount::parse).collect();
         let mut layout = Self::default();
@@ -88,13 +93,19 @@ impl Layout {
                 continue;
             };
             let Some(mount) = best(&mounts, name) else { continue };
-            let own = mount.relative(path);
+            let (own, writable) = (mount.relative(path), mount.writable);
             let mount = mount.point.clone();
             if name.is_empty() {
-                layout.unified = Some(Unified { mount, controllers: vec![], own });
+                layout.unified = Some(Unified { mount, controllers: vec![].into(), own, writable });
             } else {
                 let controllers = name.split(',').filter_map(Controller::named).collect();
-                layout.hierarchies.push(Hierarchy { mount, name: name.to_owned(), controllers, own });
+                layout.hierarchies.push(Hierarchy {
+                    mount,
+                    name: name.to_owned(),
+                    controllers,
+                    own,
+                    writable,
+                });
             }
         }
         layout
@@ -106,7 +117,8 @@ impl Layout {
             Some(Version::V1)
         } else {
             let unified = self.unified.as_ref()?;
-            (unified.controllers.contains(&controller) || controller.needs_no_switch()).then_some(Version::V2)
+            (controller.needs_no_switch() || unified.controllers().contains(&controller))
+                .then_some(Version::V2)
         }
     }
 
@@ -118,6 +130,16 @@ impl Layout {
     /// Whether the unified tree has all there is.
     pub fn is_unified(&self) -> bool {
         self.unified.is_some() && self.hierarchies.iter().all(|hierarchy| hierarchy.controllers.is_empty())
+    }
+}
+
+impl Unified {
+    /// The controllers that groups of it can have; none where nothing tells which.
+    pub fn controllers(&self) -> &[Controller] {
+        self.controllers.get_or_init(|| {
+            let list = read_whole(&self.mount.join("cgroup.controllers")).unwrap_or_default();
+            list.split_whitespace().filter_map(Controller::named).collect()
+        })
     }
 }
 
@@ -138,6 +160,8 @@ struct Mount {
     /// Which group of the hierarchy is shown at `point`, as this process's control-group namespace names it.
     root: PathBuf,
     point: PathBuf,
+    /// Whether neither the mount nor the file system is read-only.
+    writable: bool,
     /// The options of the file system, which for version 1 hold its controllers; nothing for version 2.
     options: Option<Vec<String>>,
 }
@@ -148,12 +172,16 @@ impl Mount {
         let (before, after) = line.split_once(" - ")?;
         let mut before = before.split(' ').skip(3);
         let (root, point) = (unescaped(before.next()?.as_bytes()), unescaped(before.next()?.as_bytes()));
+        let is_for_writing = |options: &str| options.split(',').next() == Some("rw");
+        let writable = before.next().is_some_and(is_for_writing);
         let mut after = after.split(' ');
         let kind = after.next()?;
-        let options = after.nth(1)?.split(',').map(ToOwned::to_owned).collect();
+        let options = after.nth(1)?;
+        let writable = writable && is_for_writing(options);
+        let options = options.split(',').map(ToOwned::to_owned).collect();
         match kind {
-            "cgroup" => Some(Self { root, point, options: Some(options) }),
-            "cgroup2" => Some(Self { root, point, options: None }),
+            "cgroup" => Some(Self { root, point, writable, options: Some(options) }),
+            "cgroup2" => Some(Self { root, point, writable, options: None }),
             _ => None,
         }
     }

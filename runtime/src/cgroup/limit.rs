@@ -9,7 +9,7 @@ mod v2;
 
 use oci_spec::runtime::LinuxResources;
 
-use super::{Controller, Layout, Version};
+use super::{Controller, Layout};
 use crate::error::{Error, Kind, Result};
 
 /// One limit and the files that take it.
@@ -59,21 +59,20 @@ impl Limits {
     fn list(asked: &Asked<'_>, layout: &Layout) -> Result<Self> {
         let mut limits = Limits::default();
         for controller in ORDER {
-            match layout.version(controller) {
-                Some(Version::V1) => v1::list(controller, asked, &mut limits)?,
-                Some(Version::V2) | None => {
-                    // Without the controller the list says what cannot be kept.
-                    let mut found = Limits::default();
-                    v2::list(controller, asked, &mut found)?;
-                    if layout.version(controller).is_none() {
-                        found.impossible.extend(
-                            found.writable.drain(..).map(|limit| no_controller(controller, &limit.place)),
-                        );
-                    }
-                    limits.writable.append(&mut found.writable);
-                    limits.impossible.append(&mut found.impossible);
-                }
+            if layout.hierarchy(controller).is_some() {
+                v1::list(controller, asked, &mut limits)?;
+                continue;
             }
+            // Without the controller the list says what cannot be kept.
+            let mut found = Limits::default();
+            v2::list(controller, asked, &mut found)?;
+            if !found.writable.is_empty() && layout.version(controller).is_none() {
+                found
+                    .impossible
+                    .extend(found.writable.drain(..).map(|limit| no_controller(controller, &limit.place)));
+            }
+            limits.writable.append(&mut found.writable);
+            limits.impossible.append(&mut found.impossible);
         }
         unified(asked.resources, layout, &mut limits)?;
         limits.impossible.dedup_by(|later, earlier| later.place == earlier.place);

@@ -94,7 +94,7 @@ impl Plan {
                 continue;
             }
             let found = match request.unit {
-                None => place::in_hierarchy(&hierarchy.mount, hierarchy.own.as_deref(), &path),
+                None => place::in_hierarchy(hierarchy, &path),
                 Some(unit) => Ok(unit.in_hierarchy()),
             };
             match found {

@@ -10,7 +10,7 @@ use crate::bundle::Bundle;
 use crate::cgroup::Unenforced;
 use crate::error::{Error, Kind, Result};
 use crate::hooks::Stage;
-use crate::machine::Machine;
+use crate::machine::{self, Machine};
 use crate::namespaces::Namespace;
 use crate::prepare::{Loaded, Prepared, prepare};
 use crate::process::{Gate, Process};
@@ -86,7 +86,7 @@ pub fn begin(store: &Store, id: &Id) -> Result<Begun> {
         id: id.to_string(),
         bundle: PathBuf::new(),
         created: SystemTime::UNIX_EPOCH.elapsed().map_or(0, |elapsed| elapsed.as_secs()),
-        owner: rustix::process::getuid().as_raw(),
+        owner: machine::Status::of_this_process()?.uid,
         process: None,
         cgroup: None,
         unit: None,
@@ -94,7 +94,7 @@ pub fn begin(store: &Store, id: &Id) -> Result<Begun> {
         pid_namespace: false,
         poststop: false,
     };
-    Ok(Begun { container: Some(Container { entry, record, said: Vec::new(), unenforced: Vec::new() }) })
+    Ok(Begun { container: Some(Container::found(entry, record)) })
 }
 
 impl Begun {

@@ -55,7 +55,8 @@ fn layout(machine: &dyn Machine) -> Layout {
     let mut layout = Layout::parse(&read("/proc/self/mountinfo"), &read("/proc/self/cgroup"));
     if let Some(unified) = &mut layout.unified {
         let list = read(&text(&unified.mount.join("cgroup.controllers")));
-        unified.controllers = list.split_whitespace().filter_map(Controller::named).collect();
+        unified.controllers =
+            list.split_whitespace().filter_map(Controller::named).collect::<Vec<_>>().into();
     }
     layout
 }

@@ -28,6 +28,8 @@ pub struct Child<'a, K> {
     pub empty_folder: Option<Fd>,
     /// The container's null device, seen to be one.
     pub null: Option<Fd>,
+    /// Whether this process has made that in [`Self::own_dev`], so that it need not be seen.
+    pub made_null: bool,
     /// The working directory, where it is a folder that a step went to.
     here: Option<Fd>,
     /// Whether the working directory is the container's root, which was entered and not left since.
@@ -51,6 +53,7 @@ impl<'a, K: Kernel> Child<'a, K> {
             own_dev: None,
             empty_folder: None,
             null: None,
+            made_null: false,
             here: None,
             at_root: false,
             two_calls: false,
@@ -130,7 +133,7 @@ impl<'a, K: Kernel> Child<'a, K> {
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
         let (base, path) = self.base(c"dev/null");
         let null = self.kernel.open(base, path, OFlags::PATH | OFlags::NOFOLLOW, Mode::empty(), resolve)?;
-        if !self.kernel.stat(null)?.is_character_device(1, 3) {
+        if !self.made_null && !self.kernel.stat(null)?.is_character_device(1, 3) {
             return Err(Errno::NXIO);
         }
         self.null = Some(null);

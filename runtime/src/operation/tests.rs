@@ -16,8 +16,13 @@ use crate::root::Root;
 use crate::syscall::record::Record;
 
 /// Root on a kernel of today.
-const MACHINE: Machine =
-    Machine { known: (1 << 41) - 1, held: (1 << 41) - 1, ignored: 1 << 12, in_user_namespace: false };
+const MACHINE: Machine = Machine {
+    held: (1 << 41) - 1,
+    bounding: (1 << 41) - 1,
+    ignored: 1 << 12,
+    in_user_namespace: false,
+    alone_as: Some((0, 0)),
+};
 
 /// A bundle that asks for a bit of everything; `change` is laid over it.
 fn bundle(change: &Value) -> Bundle {

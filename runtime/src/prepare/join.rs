@@ -10,7 +10,8 @@ use oci_spec::runtime::{Process, Spec};
 use rustix::fs::{Mode, OFlags};
 
 use super::identity::Identity;
-use super::{Prepared, Steps, program, rights};
+use super::rights::{self, Rights};
+use super::{Prepared, Steps, program};
 use crate::container::Options;
 use crate::error::{Error, Kind, Result};
 use crate::id_map::IdMaps;
@@ -103,10 +104,10 @@ pub fn prepare_further(
         id_maps: None,
         groups_denied: maps.as_ref().is_some_and(IdMaps::groups_denied),
         in_user_namespace: maps.is_some(),
-        own_users: maps.is_some(),
+        own_users: before.iter().any(|join| join.kind == Namespace::User),
         descriptors: vec![],
     };
-    let filter = rights::list(&mut steps, spec, process, &identity, machine)?;
+    let Rights { filter, .. } = rights::list(&mut steps, spec, process, &identity, machine)?;
     let program = program::of(
         process,
         filter,

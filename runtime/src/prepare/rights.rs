@@ -18,14 +18,22 @@ use crate::syscall::CapabilityBits;
 /// The mask of new files' modes where config.json says none, as in a login shell.
 const UMASK: u32 = 0o022;
 
-/// Lists the steps; returns the filter where the trampoline is to load it.
+/// What the steps leave to be done.
+pub(super) struct Rights {
+    /// The filter, where the trampoline is to load it.
+    pub(super) filter: Option<Filter>,
+    /// Whether the process becomes another user on the way.
+    pub(super) becomes: bool,
+}
+
+/// Lists the steps.
 pub(super) fn list(
     steps: &mut Steps,
     spec: &Spec,
     process: &Process,
     identity: &Identity,
     machine: &Machine,
-) -> Result<Option<Filter>> {
+) -> Result<Rights> {
     for (index, limit) in
         crate::rlimits::of(process.rlimits().as_deref().unwrap_or_default())?.into_iter().enumerate()
     {
@@ -82,7 +90,9 @@ pub(super) fn list(
         steps
             .say(format!("/process/capabilities/ambient: `{names}` has no effect without being inheritable"));
     }
-    let dropped: Vec<u32> = (0..64).filter(|bit| machine.known & !sets.bounding & (1 << bit) != 0).collect();
+    // Whoever is the first in a user namespace begins with all of them; elsewhere a process has no more than its maker.
+    let bounding = if identity.own_users { crate::capabilities::known()? } else { machine.bounding };
+    let dropped: Vec<u32> = (0..64).filter(|bit| bounding & !sets.bounding & (1 << bit) != 0).collect();
     steps.at("/process/capabilities/bounding", Operation::DropBounding(dropped));
     if no_new_privileges {
         steps.at("/process/noNewPrivileges", Operation::NoNewPrivileges);
@@ -97,8 +107,12 @@ pub(super) fn list(
         .at("/process/user/additionalGids")
         .help("have the administrator give you a range in /etc/subgid, or remove the groups"));
     }
+    let is_already =
+        !identity.own_users && machine.alone_as == Some((user.uid(), user.gid())) && groups.is_empty();
     let groups = if identity.groups_denied { None } else { Some(groups) };
-    steps.at("/process/user", Operation::BecomeUser { uid: user.uid(), gid: user.gid(), groups });
+    if !is_already {
+        steps.at("/process/user", Operation::BecomeUser { uid: user.uid(), gid: user.gid(), groups });
+    }
     steps.at(
         "/process/capabilities",
         Operation::SetCapabilities(SetCapabilities {
@@ -113,5 +127,5 @@ pub(super) fn list(
     steps.at("/process/user/umask", Operation::SetUmask(user.umask().unwrap_or(UMASK)));
     let directory = c_string(process.cwd().as_os_str().as_encoded_bytes(), "/process/cwd")?;
     steps.at("/process/cwd", Operation::ChangeDirectory(directory));
-    Ok(filter)
+    Ok(Rights { filter, becomes: !is_already })
 }

@@ -31,6 +31,7 @@ pub struct Store {
 pub struct Entry {
     path: PathBuf,
     folder: OwnedFd,
+    removed: bool,
 }
 
 impl Store {
@@ -185,12 +186,14 @@ impl Entry {
     }
 
     /// Removes the folder with all that is in it; that there is none any more is fine.
-    pub fn remove(self) -> Result<()> {
+    pub fn remove(mut self) -> Result<()> {
         // As a rule these two are all, and to name them is a third of the calls of looking.
         for name in ["state.json", "config.json"] {
             let _ = rustix::fs::unlinkat(&self.folder, name, AtFlags::empty());
         }
         if rustix::fs::rmdir(&self.path).is_ok() {
+            // Who waits for the lock finds no folder, whenever they get it.
+            self.removed = true;
             return Ok(());
         }
         remove(&self.path)
@@ -199,7 +202,9 @@ impl Entry {
 
 impl Drop for Entry {
     fn drop(&mut self) {
-        self.unlock();
+        if !self.removed {
+            self.unlock();
+        }
     }
 }
 
@@ -242,7 +247,7 @@ fn lock(path: &Path) -> Result<Option<Entry>> {
     wait_for_lock(&folder, path)?;
     let ours = rustix::fs::fstat(&folder).ok().map(|status| (status.st_dev, status.st_ino));
     let there = std::fs::symlink_metadata(path).ok().map(|status| (status.dev(), status.ino()));
-    Ok((ours == there).then(|| Entry { path: path.to_owned(), folder }))
+    Ok((ours == there).then(|| Entry { path: path.to_owned(), folder, removed: false }))
 }
 
 fn wait_for_lock(folder: &OwnedFd, path: &Path) -> Result<()> {

@@ -6,6 +6,7 @@
 mod interruptible;
 mod other;
 
+use std::mem::ManuallyDrop;
 use std::path::Path;
 
 use jobc_oci::attend;
@@ -29,7 +30,8 @@ pub(super) fn run(args: &RunArgs, folder: &Path) -> Result<u8> {
     let original = Bundle::open(folder)?;
     refuse_unknown(&original)?;
     let id = Id::new(&args.id.clone().unwrap_or_else(|| format!("run-{}", std::process::id())))?;
-    let signals = Signals::take()?;
+    // This process ends with the container: no signal need be let through again.
+    let signals = ManuallyDrop::new(Signals::take()?);
     let begun = make::begin(&Store::standard()?, &id)?;
     let here = args.oci_runtime.is_none();
     let ([] | [_]) = &args.root[..] else {

@@ -93,7 +93,7 @@ fn a_controller_is_where_version_1_holds_it_else_in_the_unified_tree() {
          35 23 0:32 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw",
         "5:memory:/\n0::/",
     );
-    layout.unified.as_mut().expect("mounted").controllers = vec![Controller::Hugetlb];
+    layout.unified.as_mut().expect("mounted").controllers = vec![Controller::Hugetlb].into();
     assert_eq!(layout.version(Controller::Memory), Some(Version::V1));
     assert_eq!(layout.version(Controller::Hugetlb), Some(Version::V2));
     assert_eq!(
@@ -111,6 +111,7 @@ fn mount_options_of_a_hierarchy() {
         name: name.to_owned(),
         controllers: vec![],
         own: None,
+        writable: true,
     };
     assert_eq!(hierarchy("cpu,cpuacct").options(), ["cpu", "cpuacct"]);
     assert_eq!(hierarchy("name=systemd").options(), ["none", "name=systemd"]);

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::cgroup::{Hierarchy, Unified};
+use crate::cgroup::{Hierarchy, Unified, Version};
 
 /// A machine with every controller in that version.
 fn layout(version: Version) -> Layout {
@@ -16,6 +16,7 @@ fn layout(version: Version) -> Layout {
                 name: "all".to_owned(),
                 controllers: Controller::ALL.into(),
                 own: None,
+                writable: true,
             }],
             unified: None,
         },
@@ -26,8 +27,10 @@ fn layout(version: Version) -> Layout {
                 controllers: Controller::ALL
                     .into_iter()
                     .filter(|one| !matches!(one, Controller::NetCls | Controller::NetPrio))
-                    .collect(),
+                    .collect::<Vec<_>>()
+                    .into(),
                 own: None,
+                writable: true,
             }),
         },
     }
@@ -149,7 +152,7 @@ fn a_limit_without_its_controller_is_impossible() {
     let resources =
         serde_json::from_value(json!({"pids": {"limit": 3}, "memory": {"limit": 4096}})).expect("resources");
     let mut layout = layout(Version::V2);
-    layout.unified.as_mut().expect("v2").controllers = vec![Controller::Pids];
+    layout.unified.as_mut().expect("v2").controllers = vec![Controller::Pids].into();
     let limits = Limits::of(&resources, &layout).expect("fine");
     assert_eq!(limits.writable.len(), 1);
     assert_eq!(

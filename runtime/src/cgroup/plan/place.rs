@@ -7,14 +7,16 @@ use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use linux_raw_sys::general::CAP_DAC_OVERRIDE;
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 use rustix::io::Errno;
 
 use super::super::limit::{GO_ON, Limit};
 use super::super::path::GroupPath;
-use super::super::{Controller, Unified};
+use super::super::{Controller, Hierarchy, Unified};
 use super::below;
 use crate::error::{Error, Kind};
+use crate::machine::{Status, in_user_namespace};
 
 /// The group to make a group in, relative to the mount, and the names below it.
 pub(super) type Place = (PathBuf, Vec<String>);
@@ -84,9 +86,10 @@ impl fmt::Display for Refusal {
 }
 
 /// The place in a hierarchy of version 1.
-pub(super) fn in_hierarchy(mount: &Path, own: Option<&Path>, path: &GroupPath) -> Result<Place, Refusal> {
+pub(super) fn in_hierarchy(hierarchy: &Hierarchy, path: &GroupPath) -> Result<Place, Refusal> {
+    let (mount, own) = (&hierarchy.mount, hierarchy.own.as_deref());
     let start = if path.absolute { Path::new("") } else { own.ok_or(Refusal::OutOfSight)? };
-    if may_make(&below(mount, start), &path.names) {
+    if hierarchy.writable && asks_nobody() || may_make(&below(mount, start), &path.names) {
         return Ok((start.to_owned(), path.names.clone()));
     }
     let own = own.ok_or(Refusal::OutOfSight)?;
@@ -104,7 +107,8 @@ pub(super) fn in_tree(unified: &Unified, path: &GroupPath, needed: &[Controller]
     let mount = &unified.mount;
     let start =
         if path.absolute { Path::new("") } else { unified.own.as_deref().ok_or(Refusal::OutOfSight)? };
-    if may_make(&below(mount, start), &path.names) && may_move(unified, &start.join(path.relative())) {
+    let may = unified.writable && asks_nobody();
+    if may || may_make(&below(mount, start), &path.names) && may_move(unified, &start.join(path.relative())) {
         return Ok((start.to_owned(), path.names.clone()));
     }
     let own = unified.own.as_deref().ok_or(Refusal::OutOfSight)?;
@@ -152,6 +156,12 @@ pub(in super::super) fn may_move(unified: &Unified, to: &Path) -> bool {
     let common: PathBuf =
         own.components().zip(to.components()).take_while(|(a, b)| a == b).map(|(a, _)| a).collect();
     writable(&below(&unified.mount, &common).join("cgroup.procs"))
+}
+
+/// Whether no permissions of files keep this process from writing them: those of the machine's root, as a rule.
+fn asks_nobody() -> bool {
+    let overrides = |status: Status| status.effective & 1 << CAP_DAC_OVERRIDE != 0;
+    Status::of_this_process().is_ok_and(overrides) && !in_user_namespace()
 }
 
 /// Whether this process may make a group of those names: whether it may write to the deepest folder that is there.

@@ -58,8 +58,10 @@ fn check(lines: &str, own: &str, path: Option<&str>, resources: &Value) -> Optio
         hierarchies: vec![],
         unified: Some(Unified {
             mount: root.path().to_owned(),
-            controllers: all.into(),
+            controllers: Vec::from(all).into(),
             own: Some(own.into()),
+            // Then permissions are asked for, of whoever the test is.
+            writable: false,
         }),
     };
     let told = as_nobody(|| told(&layout, path, resources));
@@ -226,7 +228,7 @@ fn hierarchy(root: &Path, name: &str) -> Hierarchy {
     let mount = root.join(name);
     fs::create_dir_all(&mount).expect("a folder");
     let controllers = name.split(',').filter_map(Controller::named).collect();
-    Hierarchy { mount, name: name.to_owned(), controllers, own: Some("".into()) }
+    Hierarchy { mount, name: name.to_owned(), controllers, own: Some("".into()), writable: false }
 }
 
 #[test]
@@ -268,7 +270,8 @@ fn version_1_gets_a_group_where_something_is_limited_or_counted() {
     let mount = root.path().join("unified");
     fs::create_dir(&mount).expect("a folder");
     fs::write(mount.join("cgroup.procs"), "").expect("a file");
-    layout.unified = Some(Unified { mount, controllers: vec![], own: Some("".into()) });
+    layout.unified =
+        Some(Unified { mount, controllers: vec![].into(), own: Some("".into()), writable: false });
     let told = shown(&layout);
     assert!(!told.contains("/cg/freezer"), "{told}");
     // And where its time is counted, but for disks and memory.

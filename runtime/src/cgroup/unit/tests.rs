@@ -26,7 +26,12 @@ fn limits() -> Json {
 #[test]
 fn on_version_2_the_unit_is_below_its_systemd() {
     let controllers = vec![Controller::Memory, Controller::Pids];
-    let unified = Some(Unified { mount: "/cg".into(), controllers, own: Some("elsewhere".into()) });
+    let unified = Some(Unified {
+        mount: "/cg".into(),
+        controllers: controllers.into(),
+        own: Some("elsewhere".into()),
+        writable: true,
+    });
     let layout = Layout { hierarchies: vec![], unified };
     insta::assert_snapshot!(check(&layout, "", &limits()), @"
     make the control group `/cg/a.slice/a-b.slice/jobc-demo.scope`
@@ -44,6 +49,7 @@ fn on_version_1_it_is_in_every_hierarchy_and_systemd_knows_the_devices() {
         name: name.to_owned(),
         controllers: controllers.to_vec(),
         own: None,
+        writable: true,
     };
     let hierarchies = vec![
         hierarchy("name=systemd", &[]),

@@ -54,8 +54,11 @@ pub(super) fn run(
         .map_err(|errno| Error::machine("make a pipe for a command's output", errno))?;
     std::thread::scope(|scope| {
         scope.spawn(move || lines(output, tell));
-        let made = make(stand, setting, secrets, input)?;
+        let mut made = make(stand, setting, secrets, input)?;
         let exit = attend(&made.process, stopped);
+        if exit.is_ok() {
+            made.container.has_ended();
+        }
         let removed = made.container.delete(true);
         let exit = exit?;
         removed?;
