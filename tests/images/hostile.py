@@ -273,6 +273,8 @@ def main():
     sys.setrecursionlimit(20_000)
     judge = Judge("hostile", __doc__)
     judge.parser.add_argument("--list", action="store_true", help="only the names of the archives")
+    judge.parser.add_argument("--user", choices=("root", "range", "single"),
+                              help="only as root, or as a user with a range of ids or with one")
     options = judge.parse()
     if options.list:
         for case, _, _ in cases("/outside"):
@@ -283,7 +285,8 @@ def main():
         judge.skip("`cargo build --example unpack -p jobc-runtime` makes what is judged")
     if os.geteuid() != 0:
         judge.skip("only root can become the users that this is judged as")
-    for who in [None, user.with_range(), user.without_range()]:
+    people = {"root": lambda: None, "range": user.with_range, "single": user.without_range}
+    for who in [account() for name, account in people.items() if options.user in (None, name)]:
         with tempfile.TemporaryDirectory(prefix="jobc-hostile-") as folder:
             sandbox = Path(folder)
             sandbox.chmod(0o755)

@@ -1,5 +1,6 @@
 """The image that the judges of this folder share: Debian by debootstrap with three layers of changes, made once by umoci."""
 
+import fcntl
 import subprocess
 
 from judge import REPOSITORY
@@ -46,11 +47,18 @@ fi
 def make(judge):
     """The layout, whose image is called `debian`; made where it is not there yet."""
     layout = PLACE / "layout"
-    if (PLACE / "whole").exists():
-        return layout
     for tool in ["debootstrap", "umoci", "setcap", "setfattr"]:
         judge.tool(tool)
     PLACE.mkdir(parents=True, exist_ok=True)
+    # One judge makes it, and others wait for it.
+    with (PLACE / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (PLACE / "whole").exists():
+            made(layout)
+    return layout
+
+
+def made(layout):
     base = PLACE / "base"
     if not (base / "etc/debian_version").exists():
         run(BASE.format(base=base, place=PLACE))
@@ -62,7 +70,6 @@ def make(judge):
         run(f"rm -rf {bundle} && umoci unpack --image {layout}:debian {bundle} && cd {bundle}/rootfs && {{ {change.strip()}\n}} && "
             f"umoci repack --image {layout}:debian {bundle}")
     run(f"rm -rf {bundle} && umoci gc --layout {layout} && chmod -R a+rX {PLACE} && touch {PLACE}/whole")
-    return layout
 
 
 def run(script):

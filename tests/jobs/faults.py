@@ -118,7 +118,7 @@ def counted(jobs):
         with contextlib.suppress(OSError):
             processes.append(Path(f"/proc/{pid}/comm").read_text().strip() + (" (zombie)" if zombie(pid) else ""))
             namespaces |= {os.readlink(f"/proc/{pid}/ns/{name}") for name in os.listdir(f"/proc/{pid}/ns")}
-    groups = [path for path, _, _ in os.walk("/sys/fs/cgroup") if any(f"/jobc/{name}." in path for name in jobs.names)]
+    groups = groups_of(jobs, [f"/jobc/{name}." for name in jobs.names])
     links = subprocess.run(["ip", "-o", "link"], capture_output=True, text=True, check=False).stdout
     places = [Path("/run/jobc/jobs"), jobs.home / "jobc/jobs", Path("/run/lock/jobc"), Path("/dev/shm"), Path("/tmp")]
     return {
@@ -129,6 +129,16 @@ def counted(jobs):
         "interfaces": sorted(line.split()[1] for line in links.splitlines()),
         "files": sorted(str(path) for place in places if place.is_dir() for path in left(place)),
     }
+
+
+def groups_of(jobs, names):
+    """The control groups with one of these in their paths that belong to the jobs' user: another judge may be at work as another."""
+    found = []
+    for path, _, _ in os.walk("/sys/fs/cgroup"):
+        with contextlib.suppress(FileNotFoundError):
+            if any(name in path for name in names) and os.stat(path).st_uid == (jobs.account.uid if jobs.account else 0):
+                found.append(path)
+    return found
 
 
 def left(place):
@@ -165,10 +175,17 @@ def gone(pids, run, seconds=5):
     deadline = time.monotonic() + seconds
     while True:
         reap_others(run.pid)
-        still = [pid for pid in pids if Path(f"/proc/{pid}").exists() and not zombie(pid)]
+        still = [pid for pid in pids if lives(pid)]
         if not still or time.monotonic() > deadline:
             return still
         time.sleep(0.02)
+
+
+def lives(pid):
+    """Whether a process is there and no zombie; it may go while it is asked for."""
+    with contextlib.suppress(OSError):
+        return not zombie(pid)
+    return False
 
 
 def supervisor_killed(jobs, network):
@@ -320,8 +337,8 @@ def random_kills(jobs, times):
 def reap_others(but):
     """Takes orphans' exit codes in, as the first process of a namespace must, and leaves one child's to who waits for it."""
     for pid in children_of([os.getpid()]):
-        if pid != but and zombie(pid):
-            with contextlib.suppress(ChildProcessError):
+        with contextlib.suppress(OSError):
+            if pid != but and zombie(pid):
                 os.waitpid(pid, os.WNOHANG)
 
 

@@ -16,7 +16,7 @@ from judge import Judge, scratch  # noqa: E402
 
 MANY = """\
 version: 1
-name: judged-many
+name: large-many
 image: host
 network: {network}
 roles:
@@ -25,7 +25,7 @@ roles:
 
 LONG = """\
 version: 1
-name: judged-long
+name: large-long
 image: host
 network: none
 roles:
@@ -45,13 +45,13 @@ def many(jobs, network):
     path = jobs.folder / "many.yaml"
     path.write_text(MANY.format(network=network))
     answer = jobs.call("run", "--quiet", *unenforced(jobs), str(path), seconds=120)
-    record = jobs.record("judged-many")
+    record = jobs.record("large-many")
     if answer.returncode:
         yield f"exit code {answer.returncode}: {answer.stdout[-500:]}{answer.stderr[-1500:]}"
     states = [task["state"] for task in (record or {}).get("tasks", [])]
     if states.count("succeeded") != 200:
         yield f"{states.count('succeeded')} of {len(states)} tasks succeeded"
-    jobs.call("rm", "--force", "judged-many")
+    jobs.call("rm", "--force", "large-many")
 
 
 def long(jobs, count):
@@ -64,7 +64,7 @@ def long(jobs, count):
         return
     most, deadline = 0, time.monotonic() + 600
     while time.monotonic() < deadline:
-        record = jobs.record("judged-long")
+        record = jobs.record("large-long")
         if record["state"] in ("succeeded", "failed", "stopped", "lost"):
             break
         if "supervisor" in record:
@@ -80,7 +80,7 @@ def long(jobs, count):
         yield f"the log has {disk} bytes of {count}, and at most {DISK} are to stay"
     if any("lost" in note for note in record.get("notes", [])):
         yield f"lines were lost: {record['notes']}"
-    jobs.call("rm", "--force", "judged-long")
+    jobs.call("rm", "--force", "large-long")
 
 
 def peak(pid):

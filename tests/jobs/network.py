@@ -22,7 +22,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "runtime"))
 
 import user  # noqa: E402
-from faults import Jobs, copied, counted, gone, kill, named  # noqa: E402
+from faults import Jobs, copied, counted, gone, groups_of, kill, named  # noqa: E402
 from judge import Judge, scratch  # noqa: E402
 from leaks import listed, reap  # noqa: E402
 
@@ -342,8 +342,7 @@ def many(jobs):
 
 def there(jobs):
     """What a job may leave, with the control groups of these jobs alone: another judge may be at work."""
-    groups = [path for path, _, _ in os.walk("/sys/fs/cgroup") if "/jobc/network-judged-" in path]
-    return counted(jobs) | {"control groups": sorted(groups)}
+    return counted(jobs) | {"control groups": sorted(groups_of(jobs, ["/jobc/network-judged-"]))}
 
 
 def left(jobs, before, seconds=8):

@@ -15,10 +15,13 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "runtime"))
 
 from alone import jobs_of, problems  # noqa: E402
-from commands import LONG  # noqa: E402
+import commands  # noqa: E402
 from judge import Judge  # noqa: E402
 
 SECONDS = 20
+
+# By a name of its own, which control groups have too: they are the machine's, and another judge may be at work.
+LONG = commands.LONG.replace("judged-long", "judged-seen")
 
 TALK = """\
 version: 1
@@ -130,7 +133,7 @@ def foreground(jobs, screen):
     if "\x1b[3" not in screen.read(colours=True):
         yield "no colours"
     screen.press("C-c")
-    shown = screen.until(r"jobc: judged-long\.\d+: stopped")
+    shown = screen.until(r"jobc: judged-seen\.\d+: stopped")
     if "Ctrl-C again kills" not in shown or "bye from" not in shown:
         yield f"what Ctrl-C does is not told:\n{shown}"
     screen.type("echo code $?")
@@ -143,21 +146,21 @@ def foreground(jobs, screen):
     screen.until("Ctrl-C again kills")
     time.sleep(0.3)
     screen.press("C-c")
-    screen.until(r"jobc: judged-long\.\d+: ", seconds=10)
+    screen.until(r"jobc: judged-seen\.\d+: ", seconds=10)
     (jobs.folder / "long.yaml").write_text(LONG)
 
 
 def begun(jobs, screen):
     screen.type("jobc run -d long.yaml" + unenforced(jobs))
-    screen.until(r"judged-long\.\d+")
-    jobs.running("judged-long")
+    screen.until(r"judged-seen\.\d+")
+    jobs.running("judged-seen")
     screen.clear()
 
 
 def executing(jobs, screen):
     """A shell in a task, with the size of our terminal, and Ctrl-C for the program in it."""
     begun(jobs, screen)
-    screen.type("jobc exec -it judged-long loud-1 -- env PS1='inside: ' sh -i")
+    screen.type("jobc exec -it judged-seen loud-1 -- env PS1='inside: ' sh -i")
     screen.until(r"inside: ?$")
     screen.type("stty size; hostname; test -t 0 && echo a terminal")
     shown = screen.until(r"(?m)^a terminal$")
@@ -178,14 +181,14 @@ def executing(jobs, screen):
 def following(jobs, screen):
     """Logs as they come, until Ctrl-C; the job goes on."""
     begun(jobs, screen)
-    screen.type("jobc logs -f judged-long")
+    screen.type("jobc logs -f judged-seen")
     screen.until(r"loud-1 \| hello from 1")
     time.sleep(0.5)
     if re.search(r"\$ ?$", screen.read()):
         yield "it did not stay"
     screen.press("C-c")
     screen.until(r"\$ ?$")
-    if jobs.record("judged-long")["state"] != "running":
+    if jobs.record("judged-seen")["state"] != "running":
         yield "the job did not go on"
     yield from cooked(screen)
 
@@ -193,7 +196,7 @@ def following(jobs, screen):
 def watching(jobs, screen):
     """A live table over the whole screen, which `q` leaves as it was."""
     begun(jobs, screen)
-    screen.type("echo before; jobc top judged-long")
+    screen.type("echo before; jobc top judged-seen")
     shown = screen.until("loud-1")
     if "before" in shown:
         yield f"it does not have the screen to itself:\n{shown}"

@@ -135,15 +135,17 @@ def group_path(scene):
 
 @check(10, "nothing survives a kill", breaks=("kill-one",))
 def kill(scene):
-    started, name = scene.start(["orphans", "40"])
+    # The last word is nobody else's: another judge may be at work.
+    attack = ["orphans", "40", str(os.getpid())]
+    started, name = scene.start(attack)
     if not started:
         yield name
         return
-    if len(running("/inside\0orphans\00040\0")) < 40:
+    if len(running(f"/inside {' '.join(attack)}")) < 40:
         yield "the attack did not start"
     scene.end(started, name)
     deadline = time.monotonic() + 5
-    while (left := running("/inside\0orphans\00040\0")) and time.monotonic() < deadline:
+    while (left := running(f"/inside {' '.join(attack)}")) and time.monotonic() < deadline:
         time.sleep(0.05)
     if left:
         yield f"{len(left)} processes live on"

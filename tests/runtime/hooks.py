@@ -10,7 +10,7 @@ import signal
 import time
 
 from bundle import Roots, configuration
-from exits import running
+from exits import asleep, running
 from judge import Judge, scratch
 from runtime import Runtime, program
 
@@ -148,7 +148,7 @@ class Hooks:
 
     def slow(self, stage):
         """A hook that takes longer than its time-out is ended, with all it started."""
-        place, log, name = self.bundle({stage: [{"path": "/bin/sh", "args": ["sh", "-c", "sleep 4331 & sleep 4331"], "timeout": 1}]})
+        place, log, name = self.bundle({stage: [{"path": "/bin/sh", "args": ["sh", "-c", f"{asleep(3)} & {asleep(3)}"], "timeout": 1}]})
         begun = time.monotonic()
         ended = self.runtime.run(place, name, seconds=15)
         if time.monotonic() - begun > 8:
@@ -158,9 +158,9 @@ class Hooks:
         if ended.returncode in (0, 7):
             yield f"exit code is {ended.returncode}"
         time.sleep(0.1)
-        if running("sleep\0004331\0"):
+        if running(asleep(3)):
             yield "what the hook started runs on"
-            for pid in running("sleep\0004331\0"):
+            for pid in running(asleep(3)):
                 os.kill(pid, signal.SIGKILL)
 
     def absent(self):

@@ -83,7 +83,8 @@ class Leaks:
 
     def __init__(self, runtime, roots, folder, account):
         self.runtime, self.roots, self.folder, self.account = runtime, roots, folder, account
-        self.group = f"judge-leaks-{os.getpid()}-{int(time.time())}"
+        # Its number is 1 in its own namespace, as that of every other such judge.
+        self.group = f"judge-leaks-{os.stat('/proc/self/ns/pid').st_ino}"
         self.base = configuration()
         self.base["linux"]["cgroupsPath"] = f"/{self.group}"
         self.base["linux"]["resources"] |= {"memory": {"limit": 64 << 20}, "pids": {"limit": 50}}

@@ -1,5 +1,6 @@
 """The unprivileged users that rootless containers are judged as."""
 
+import fcntl
 import pwd
 import subprocess
 from dataclasses import dataclass
@@ -39,6 +40,13 @@ def without_range():
 
 
 def found(name, ranged):
+    # One judge at a time: two would make the same user.
+    with open(__file__, encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return made(name, ranged)
+
+
+def made(name, ranged):
     try:
         entry = pwd.getpwnam(name)
     except KeyError:
