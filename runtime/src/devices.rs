@@ -10,7 +10,7 @@ use linux_raw_sys::general::{MOUNT_ATTR_NOEXEC, MOUNT_ATTR_NOSUID};
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
-use crate::operation::Child;
+use crate::operation::{Child, Null};
 use crate::rootfs::{Last, Place};
 use crate::syscall::{CWD, Kernel, MountAttributes};
 
@@ -71,7 +71,7 @@ impl Node {
             made?;
             let null = (TYPE_CHARACTER, rustix::fs::makedev(1, 3));
             if child.own_dev == Some(folder) && name == c"null" && (self.mode & TYPE, self.device) == null {
-                child.made_null = true;
+                child.null = Null::Made;
             }
             if (self.uid, self.gid) != (0, 0) {
                 kernel.chown(folder, name, self.uid, self.gid)?;

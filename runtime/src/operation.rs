@@ -9,7 +9,7 @@ mod words;
 
 use std::ffi::CString;
 
-pub use child::Child;
+pub use child::{Child, Null};
 use rustix::io::Errno;
 
 use crate::devices::{self, Node};

@@ -26,10 +26,8 @@ pub struct Child<'a, K> {
     pub own_dev: Option<Fd>,
     /// The first cover of a masked folder.
     pub empty_folder: Option<Fd>,
-    /// The container's null device, seen to be one.
-    pub null: Option<Fd>,
-    /// Whether this process has made that in [`Self::own_dev`], so that it need not be seen.
-    pub made_null: bool,
+    /// The container's null device.
+    pub null: Null,
     /// The working directory, where it is a folder that a step went to.
     here: Option<Fd>,
     /// Whether the working directory is the container's root, which was entered and not left since.
@@ -42,6 +40,17 @@ pub struct Child<'a, K> {
     pub report: &'a Report,
 }
 
+/// What is known of the container's /dev/null.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Null {
+    /// Nothing yet.
+    Unknown,
+    /// This process has made it, in [`Child::own_dev`].
+    Made,
+    /// It is open, and is the null device.
+    Open(Fd),
+}
+
 impl<'a, K: Kernel> Child<'a, K> {
     /// A child that has done nothing yet.
     pub fn new(kernel: &'a K, report: &'a Report, in_user_namespace: bool) -> Self {
@@ -52,8 +61,7 @@ impl<'a, K: Kernel> Child<'a, K> {
             kept: [None; KEPT.len()],
             own_dev: None,
             empty_folder: None,
-            null: None,
-            made_null: false,
+            null: Null::Unknown,
             here: None,
             at_root: false,
             two_calls: false,
@@ -127,16 +135,16 @@ impl<'a, K: Kernel> Child<'a, K> {
 
     /// The container's /dev/null, which must be the null device (CVE-2025-31133).
     pub fn null_device(&mut self) -> Result<Fd, Errno> {
-        if let Some(null) = self.null {
+        if let Null::Open(null) = self.null {
             return Ok(null);
         }
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
         let (base, path) = self.base(c"dev/null");
         let null = self.kernel.open(base, path, OFlags::PATH | OFlags::NOFOLLOW, Mode::empty(), resolve)?;
-        if !self.made_null && !self.kernel.stat(null)?.is_character_device(1, 3) {
+        if self.null != Null::Made && !self.kernel.stat(null)?.is_character_device(1, 3) {
             return Err(Errno::NXIO);
         }
-        self.null = Some(null);
+        self.null = Null::Open(null);
         Ok(null)
     }
 
