@@ -48,8 +48,8 @@ impl Bundle {
         let mut text = vec![0; size + 64];
         let read = (&file).read(&mut text).map_err(unreadable)?;
         text.truncate(read);
-        // A file gives less than it is asked for only at its end (read(2)); a pipe may give more later.
-        if !status.is_file() || read > size {
+        // All that there was, and asked for more: a file's end (read(2)). Whatever else it is may have more to give.
+        if !status.is_file() || read != size {
             file.take((LARGEST + 1).saturating_sub(read as u64))
                 .read_to_end(&mut text)
                 .map_err(unreadable)?;

@@ -47,7 +47,7 @@ pub(crate) fn in_user_namespace() -> bool {
     })
 }
 
-/// What the kernel says of this process (proc_pid_status(5)), read once: neither changes while it lives.
+/// What the kernel says of this process (proc_pid_status(5)), read once: jobc changes none of it for itself.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Status {
     /// The user who started it: the first id of `Uid`.

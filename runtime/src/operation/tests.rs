@@ -110,6 +110,35 @@ fn a_start_is_a_list_of_steps() {
     check("a_start", &json!({}));
 }
 
+/// What a change of the user takes: the change itself, and saying once more that the process ends with its parent.
+#[test]
+fn who_is_that_user_already_does_not_become_it() {
+    let check = |user: &Value, users: bool| {
+        let namespaces = ["pid", "mount", "uts", "network", if users { "user" } else { "ipc" }]
+            .map(|kind| json!({"type": kind}));
+        let ids = json!([{"containerID": 0, "hostID": 100_000, "size": 65536}]);
+        let maps = if users { ids } else { Value::Null };
+        let change = json!({
+            "process": {"user": user},
+            "linux": {"namespaces": namespaces, "uidMappings": maps, "gidMappings": maps}
+        });
+        let mut options = Options { end_with_parent: true, ..Options::default() };
+        let root = Root::Folder("/bundle/rootfs".into());
+        let steps = prepare(&bundle(&change), &root, &mut options, &MACHINE, None).unwrap().steps;
+        let count = |of: fn(&Operation) -> bool| steps.iter().filter(|step| of(&step.operation)).count();
+        (
+            count(|operation| matches!(operation, Operation::BecomeUser { .. })),
+            count(|operation| matches!(operation, Operation::EndWithParent(true))),
+        )
+    };
+    let root = json!({"uid": 0, "gid": 0, "additionalGids": []});
+    assert_eq!(check(&root, false), (0, 1));
+    assert_eq!(check(&root, true), (1, 2), "it has no ids in a new user namespace");
+    assert_eq!(check(&json!({"uid": 0, "gid": 0, "additionalGids": [44]}), false), (1, 2));
+    assert_eq!(check(&json!({"uid": 0, "gid": 5, "additionalGids": []}), false), (1, 2));
+    assert_eq!(check(&json!({"uid": 1000, "gid": 0, "additionalGids": []}), false), (1, 2));
+}
+
 #[test]
 fn an_older_kernel_makes_paths_read_only_by_two_calls() {
     let steps = ["/proc/sys", "/proc/bus"].map(|path| Step {

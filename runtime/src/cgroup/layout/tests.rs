@@ -25,6 +25,19 @@ fn check(mountinfo: &str, own: &str) -> String {
 }
 
 #[test]
+fn what_is_mounted_read_only_is_not_for_writing() {
+    let check = |mount: &str, system: &str| {
+        let line = format!(
+            "30 23 0:26 / /sys/fs/cgroup {mount},nosuid shared:9 - cgroup2 cgroup2 {system},nsdelegate"
+        );
+        Layout::parse(&line, "0::/").unified.expect("mounted").writable
+    };
+    assert!(check("rw", "rw"));
+    assert!(!check("ro", "rw"), "as in a container");
+    assert!(!check("rw", "ro"));
+}
+
+#[test]
 fn version_2_alone() {
     insta::assert_snapshot!(check(
         "25 1 0:22 / /proc rw - proc proc rw\n30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw,nsdelegate",
