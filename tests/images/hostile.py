@@ -207,7 +207,9 @@ def walk(top, skip):
             path = os.path.join(folder, name)
             data = os.lstat(path)
             text = Path(path).read_bytes() if stat.S_ISREG(data.st_mode) else b""
-            found[path] = (data.st_mode, data.st_uid, data.st_size, text)
+            # A folder's names are compared one by one; its size is the file system's own affair.
+            size = 0 if stat.S_ISDIR(data.st_mode) else data.st_size
+            found[path] = (data.st_mode, data.st_uid, size, text)
     return found
 
 
