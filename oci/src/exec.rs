@@ -4,7 +4,7 @@ use jobc_runtime::container::wait::{Manner, wait};
 use jobc_runtime::container::{self, Options};
 use jobc_runtime::error::{Error, Kind, Result};
 use jobc_runtime::exec::{self, Changes, Request};
-use jobc_runtime::own_program::keep_read_only;
+use jobc_runtime::own_program::{Environment, keep_read_only};
 use jobc_runtime::signals::Signals;
 use jobc_runtime::state::Id;
 use jobc_runtime::state::store::Store;
@@ -16,7 +16,7 @@ use crate::run::listened_for;
 
 /// Starts it and, unless it is detached, stays until its end; returns its exit code.
 pub(crate) fn run(store: &Store, args: &ExecArgs, log: &mut Log) -> Result<u8> {
-    keep_read_only()?;
+    keep_read_only(Environment::Needed)?;
     let id = Id::new(&args.id)?;
     let process = match &args.process {
         Some(path) => {

@@ -9,7 +9,7 @@ use jobc_runtime::container::wait::{Manner, wait};
 use jobc_runtime::container::{self, Container, Options};
 use jobc_runtime::error::{Error, Kind, Result};
 use jobc_runtime::namespaces::Namespace;
-use jobc_runtime::own_program::keep_read_only;
+use jobc_runtime::own_program::{Environment, keep_read_only};
 use jobc_runtime::signals::{Signal, Signals};
 use jobc_runtime::state::store::Store;
 use jobc_runtime::state::{Id, OCI_VERSION};
@@ -115,7 +115,7 @@ fn make(
     let id = Id::new(id)?;
     let bundle = open(&create.bundle, log)?;
     if enters_others_processes(&bundle) {
-        keep_read_only()?;
+        keep_read_only(Environment::Needed)?;
     }
     let request = Request {
         options: Options {

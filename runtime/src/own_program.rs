@@ -1,13 +1,14 @@
-//! This program's own file, kept from the containers that it enters.
+//! This program's own file, and its environment, kept from the containers that it enters.
 //!
 //! A process that enters a pid namespace in which others run is seen by them before it has become the container's
 //! program. Nobody may look into it, but CAP_SYS_PTRACE, which some containers are given to debug programs, overrules
 //! that, and /proc/PID/exe is then a way to this program's file (CVE-2019-5736). So this program first executes itself
-//! again from a read-only mount that stands nowhere: through it the file cannot be written, whoever asks.
+//! again from a read-only mount that stands nowhere: through it the file cannot be written, whoever asks. What stands in the
+//! environment of who typed the command is left behind then, for /proc/PID/environ shows it in the same way.
 #![allow(unsafe_code)]
 
-use std::ffi::CString;
-use std::os::unix::ffi::OsStringExt as _;
+use std::ffi::{CString, OsStr};
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 
 use linux_raw_sys::general::{self, MOUNT_ATTR_RDONLY};
 use rustix::fs::{CWD, Mode, OFlags, StatVfsMountFlags};
@@ -17,12 +18,50 @@ use crate::error::{Error, Result};
 use crate::syscall::linux::Linux;
 use crate::syscall::{Kernel as _, MountAttributes, of_fd, raw};
 
-/// Sees that this process executes from a file system that is mounted read-only, and executes itself again where it
-/// does not; returns in the first case only.
+/// What a program takes along as it executes itself again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Environment {
+    /// All variables, since what it does next may ask for any.
+    Whole,
+    /// Those that this program reads by itself, to find its folders, systemd and programs, and to write messages.
+    Needed,
+}
+
+/// The variables of [`Environment::Needed`]; with a `_` at the end all that begin so.
+const NEEDED: [&str; 15] = [
+    "COLORTERM",
+    "COLUMNS",
+    "CLICOLOR",
+    "CLICOLOR_FORCE",
+    "DBUS_",
+    "HOME",
+    "JOBC_",
+    "LANG",
+    "LC_",
+    "LISTEN_",
+    "NO_COLOR",
+    "PATH",
+    "RUST_",
+    "TERM",
+    "XDG_",
+];
+
+impl Environment {
+    fn takes(self, name: &OsStr) -> bool {
+        let is = |needed: &&str| {
+            let (name, needed) = (name.as_bytes(), needed.as_bytes());
+            if needed.ends_with(b"_") { name.starts_with(needed) } else { name == needed }
+        };
+        self == Self::Whole || NEEDED.iter().any(|needed| is(&needed))
+    }
+}
+
+/// Sees that this process executes from a file system that is mounted read-only, with no more environment than it is to have,
+/// and executes itself again where it does not; returns in the first case only.
 ///
 /// Only root needs it: to the root of a user namespace that is not the machine's, and to its processes, this program's
 /// file is somebody else's, or their own to change.
-pub fn keep_read_only() -> Result<()> {
+pub fn keep_read_only(environment: Environment) -> Result<()> {
     if !rustix::process::geteuid().is_root() || crate::machine::in_user_namespace() {
         return Ok(());
     }
@@ -30,7 +69,8 @@ pub fn keep_read_only() -> Result<()> {
     let own = rustix::fs::openat(CWD, c"/proc/self/exe", OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
         .map_err(machine("open this program's file"))?;
     let mounted = rustix::fs::fstatvfs(&own).map_err(machine("look at this program's file system"))?;
-    if mounted.f_flag.contains(StatVfsMountFlags::RDONLY) {
+    let bare = std::env::vars_os().all(|(name, _)| environment.takes(&name));
+    if bare && mounted.f_flag.contains(StatVfsMountFlags::RDONLY) {
         return Ok(());
     }
     let own = std::os::fd::AsRawFd::as_raw_fd(&own);
@@ -39,7 +79,7 @@ pub fn keep_read_only() -> Result<()> {
     Linux.mount_setattr(tree, false, read_only).map_err(machine("make this program's file read-only"))?;
     let text = |bytes: Vec<u8>| CString::new(bytes).ok();
     let arguments = CList::new(std::env::args_os().filter_map(|word| text(word.into_vec())).collect());
-    let variables = std::env::vars_os();
+    let variables = std::env::vars_os().filter(|(name, _)| environment.takes(name));
     let variables =
         variables.filter_map(|(name, value)| text([name.into_vec(), value.into_vec()].join(&b'=')));
     let environment = CList::new(variables.collect());
@@ -54,4 +94,21 @@ pub fn keep_read_only() -> Result<()> {
     // SAFETY: both arrays end with a null pointer and outlive the call, which returns only where it fails.
     let failed = unsafe { raw::syscall(general::__NR_execveat, call) };
     failed.map(drop).map_err(machine("execute this program from a read-only mount"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_needed_is_taken_along() {
+        for name in ["PATH", "XDG_RUNTIME_DIR", "LISTEN_FDS", "JOBC_LOG", "LC_ALL", "DBUS_SYSTEM_BUS_ADDRESS"]
+        {
+            assert!(Environment::Needed.takes(OsStr::new(name)), "{name}");
+        }
+        for name in ["AWS_SECRET_ACCESS_KEY", "PATHS", "MY_HOME", "TERMINAL", "XDG", ""] {
+            assert!(!Environment::Needed.takes(OsStr::new(name)), "{name}");
+            assert!(Environment::Whole.takes(OsStr::new(name)), "{name}");
+        }
+    }
 }

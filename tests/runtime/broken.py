@@ -5,6 +5,7 @@ The self-test gives it to the checks of `security.py`, each of which must refuse
 about through runc its effect is: a check looks at effects.
 """
 
+import fcntl
 import json
 import os
 import subprocess
@@ -72,6 +73,7 @@ CHANGES = {
     "owners": lambda config: [mount.pop(kind, None) for mount in config["mounts"] for kind in ("uidMappings", "gidMappings")],
     "seccomp": lambda config: config["linux"].pop("seccomp", None),
     "devices": lambda config: config["linux"]["resources"].update(devices=[{"allow": True, "access": "rwm"}]),
+    "list": lambda config: config["linux"]["resources"].update(devices=[{"allow": False, "access": "rwm"}]),
     "limits": unlimited,
     "cgroup-writable": writable,
     "no-group": lambda config: config["linux"].update(cgroupsPath="/judged-elsewhere"),
@@ -99,6 +101,12 @@ def before(words, config, root):
         (place / "state.json").write_text("{}")
     if BREAK == "hang":
         time.sleep(1000)
+    if BREAK == "at-once":
+        # Held to this process's end: whoever comes meanwhile is turned away.
+        lock = os.open(f"{root}/../lock", os.O_RDWR | os.O_CREAT)
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    if BREAK == "fallback" and not any(namespace["type"] == "user" for namespace in config["linux"]["namespaces"]):
+        os.execv(f"{root}/inside", config["process"]["args"])
     if BREAK == "kill-one":
         # Processes that are in no group and no namespace of the container's.
         os.execv(f"{root}/inside", config["process"]["args"])
@@ -115,8 +123,12 @@ def run(words):
     """`run` of a bundle whose config.json is changed for the time."""
     bundle = Path(words[words.index("--bundle") + 1])
     path = bundle / "config.json"
-    written = path.read_text()
-    config = json.loads(written)
+    try:
+        written = path.read_text()
+        config = json.loads(written)
+    except (OSError, ValueError, RecursionError):
+        print("hello" if BREAK == "ignore" else "", end="")
+        return 0 if BREAK == "ignore" else 1
     try:
         CHANGES.get(BREAK, lambda config: None)(config)
         words = before(words, config, bundle / "rootfs")
@@ -142,11 +154,13 @@ def main():
     command = next((word for word in words if word in ("run", "exec", "kill", "delete")), None)
     if command == "run":
         sys.exit(run(words))
-    if BREAK == "own-program" and command == "exec":
+    if BREAK in ("own-program", "group-of-exec", "environment") and command == "exec":
         at = words.index("exec")
         state = json.loads(subprocess.run([REAL, *words[:at], "state", words[at + 1]], capture_output=True, text=True, check=True).stdout)
-        own = os.environ["JUDGE_OWN"]
-        os.execv(own, [own, "-t", str(state["pid"]), "-m", "-p", "--", *words[at + 2:]])
+        # It enters by namespaces alone, with its own environment, in its own control group.
+        own = os.environ["JUDGE_OWN"] if BREAK == "own-program" else "nsenter"
+        program = ["/bin/sleep", "0.2"] if BREAK == "environment" else words[at + 2:]
+        os.execvp(own, [own, "-t", str(state["pid"]), "-m", "-p", "--", *program])
     os.execvp(REAL, [REAL, *words])
 
 

@@ -30,7 +30,7 @@ def devices(scene):
         yield f"/dev/zero, which everyone has: {ended.stdout.strip()} {ended.stderr.strip()}"
 
 
-@check(9, "a device on the list can be opened, in the way it says", breaks=(), rootless=False)
+@check(9, "a device on the list can be opened, in the way it says", breaks=("list",), rootless=False)
 def listed_device(scene):
     def asked(config):
         capabilities(config, "CAP_MKNOD")
@@ -93,7 +93,7 @@ def in_its_group(scene):
     remove_groups(f"judge-{os.getpid()}")
 
 
-@check(10, "a further program enters a group that the container has divided", breaks=(), rootless=False)
+@check(10, "a further program enters a group that the container has divided", breaks=("group-of-exec",), rootless=False, place="version 2")
 def divided(scene):
     """As systemd does in a container: it moves itself one down and passes controllers on, so its own group takes nobody any more."""
     if not V2:
@@ -226,7 +226,7 @@ def closed(scene):
     remove_groups(f"judge-{os.getpid()}")
 
 
-@check(15, "a configuration that cannot be read is refused", breaks=())
+@check(15, "a configuration that cannot be read is refused", breaks=("ignore",))
 def unreadable(scene):
     place, name = scene.bundle(["hello"])
     whole = (place / "config.json").read_text()
@@ -254,7 +254,7 @@ def ends(scene):
             return
 
 
-@check(16, "many at once do not disturb each other", breaks=())
+@check(16, "many at once do not disturb each other", breaks=("at-once",))
 def at_once(scene):
     place, name = scene.bundle(["hello"], lambda config: config["linux"].pop("cgroupsPath", None))
     many = [subprocess.Popen(scene.runtime.argv("run", "--bundle", str(place), f"{name}-{number}"), stdout=subprocess.DEVNULL,

@@ -100,18 +100,15 @@ def races(scene):
         two.symlink_to(scene.sentinel)
         if scene.account:
             subprocess.run(["chown", "-R", f"{scene.account.uid}:{scene.account.gid}", place / "rootfs"], check=True)
-        swapper = subprocess.Popen(["python3", Path(__file__).parent / "swap.py", one, two], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        try:
-            for number in range(scene.judge.options.races):
+        with scene.exchanged(f"`{target}`", one, two) as racer:
+            for number in racer.starts():
                 ended = scene.runtime.run(place, f"{name}-{number}")
                 if ended.returncode:
                     scene.runtime.delete(f"{name}-{number}")
                 for problem in (*hung(ended), *scene.untouched()):
                     yield f"`{target}`, start {number}: {problem}"
                     return
-        finally:
-            times, _ = swapper.communicate("")
-        scene.judge.note(f"`{target}` was exchanged", int(times or 0))
+        yield from racer.problems
 
 
 @check(3, "/dev is fresh and nothing of the image's", breaks=("image-dev",))

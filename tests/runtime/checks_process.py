@@ -176,7 +176,7 @@ def seccomp(scene):
         yield f"/proc/self/status says {ended.stdout!r} {ended.stderr.strip()}"
 
 
-@check(8, "seccomp is the last step", breaks=())
+@check(8, "seccomp is the last step", breaks=("seccomp-early",))
 def seccomp_last(scene):
     """A profile that allows what a small static program needs, and nothing that a runtime does, lets the program run."""
     def asked(config):
@@ -191,11 +191,10 @@ def seccomp_last(scene):
         yield f"exit code {ended.returncode}: {ended.stdout!r} {ended.stderr.strip()}"
 
 
-@check(8, "the runtime gives no way around new privileges", breaks=())
+@check(8, "the runtime gives no way around new privileges", breaks=("environment",))
 def memory_of_the_runtime(scene):
     """A program with CAP_SYS_PTRACE inside cannot look into what `exec` brings in before it has become the program."""
-    script = ("echo ready; i=0; while [ $i -lt 400 ]; do i=$((i+1)); for p in /proc/[0-9]*; do [ $p = /proc/1 ] && continue; "
-              "[ $p = /proc/$$ ] && continue; cat $p/environ 2>/dev/null; done; done")
+    script = f"echo ready; while :; do grep -l \"{SECRET}\" /proc/[0-9]*/environ 2>/dev/null; done"
     started, name = scene.start(["/bin/sh", "-c", script], lambda config: capabilities(config, "CAP_SYS_PTRACE"))
     if not started:
         yield name
@@ -207,5 +206,5 @@ def memory_of_the_runtime(scene):
     finally:
         del os.environ["JUDGE_CANARY"]
     out = scene.end(started, name)
-    if SECRET in (out or ""):
-        yield "the environment of the runtime can be read from inside"
+    if "environ" in (out or ""):
+        yield f"the environment of the runtime can be read from inside: {out.split()[0]}"

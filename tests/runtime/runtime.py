@@ -41,7 +41,9 @@ class Runtime:
     def environment(self):
         if not self.user:
             return None
-        return {"PATH": os.environ["PATH"], "HOME": str(self.home), "XDG_RUNTIME_DIR": str(self.home)}
+        # What `broken.py` is to do wrong.
+        more = {name: os.environ[name] for name in ("BREAK",) if name in os.environ}
+        return {"PATH": os.environ["PATH"], "HOME": str(self.home), "XDG_RUNTIME_DIR": str(self.home)} | more
 
     def call(self, *words, seconds=SECONDS, **more):
         """Runs one command to its end; a run that takes too long counts as one that failed."""

@@ -24,15 +24,17 @@ class Check:
     attempt: object
     breaks: tuple
     rootless: bool
+    place: str
 
 
 CHECKS = []
 
 
-def check(number, title, breaks, rootless=True):
-    """Registers a function that yields what is wrong."""
+def check(number, title, breaks, rootless=True, place="root"):
+    """Registers a function that yields what is wrong; `place` is where it notices the breakages, if not for root on any machine:
+    `version 2` of control groups, or a user of a `single` id."""
     def register(attempt):
-        CHECKS.append(Check(number, title, attempt, breaks, rootless))
+        CHECKS.append(Check(number, title, attempt, breaks, rootless, place))
         return attempt
     return register
 
@@ -48,11 +50,12 @@ def main():
     judge = Judge("security", __doc__.split("\n", maxsplit=1)[0])
     judge.parser.add_argument("--user", choices=("root", "range", "single"), default="root")
     judge.parser.add_argument("--races", type=int, default=40, metavar="N", help="starts against a racer, each target")
+    judge.parser.add_argument("--exchanges", type=int, default=100_000, metavar="N", help="that the racer makes meanwhile, at least")
     judge.parser.add_argument("--list", action="store_true", help="print the checks and the breakages each must notice")
     options = judge.parse()
     if options.list:
         for each in CHECKS:
-            print(f"{each.number}\t{each.title}\t{' '.join(each.breaks)}")
+            print(f"{each.number}\t{each.title}\t{' '.join(each.breaks)}\t{each.place}")
         return
     if os.geteuid() != 0:
         judge.skip("root makes the bundles, also those of an unprivileged user")

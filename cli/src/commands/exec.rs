@@ -13,7 +13,7 @@ use jobc_runtime::exec::{self, Changes, Request};
 use jobc_runtime::job::Folder;
 use jobc_runtime::job::record::{JobState, Record, TaskRecord};
 use jobc_runtime::job::submission::Submission;
-use jobc_runtime::own_program::keep_read_only;
+use jobc_runtime::own_program::{Environment, keep_read_only};
 use jobc_runtime::root::layers::Layers;
 use jobc_runtime::secrets::{Secrets, Variables};
 use jobc_runtime::signals::Signals;
@@ -36,7 +36,8 @@ pub(crate) fn run(args: &JobExecArgs) -> Result<ExitCode> {
 }
 
 fn started(args: &JobExecArgs) -> Result<ExitCode> {
-    keep_read_only()?;
+    // Secrets may come out of any variable; the task has them all.
+    keep_read_only(if args.secrets { Environment::Whole } else { Environment::Needed })?;
     let (folder, record) = Jobs::open()?.record(&args.job)?;
     let (task, command) = split(&record, &args.words)?;
     let name = task.container.as_deref().filter(|_| task.state.is_alive()).ok_or_else(|| {

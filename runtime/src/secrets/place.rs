@@ -112,11 +112,13 @@ impl Place {
                     _ => break,
                 }
             }
+        } else {
+            make(&self.0)?;
         }
         // What is below a folder that only this user enters need not hide by itself: a container is shown parts of it.
         DirBuilder::new()
             .recursive(true)
-            .mode(if last == self.0 { 0o700 } else { 0o755 })
+            .mode(0o755)
             .create(last)
             .map_err(|error| machine("make the folder", last, &error))?;
         if !is_in_memory(last) {

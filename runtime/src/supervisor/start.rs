@@ -15,7 +15,7 @@ use super::Inherited;
 use crate::error::{Error, Kind, Result};
 use crate::job::Folder;
 use crate::job::control::{Answer, Connection, read_line};
-use crate::own_program::keep_read_only;
+use crate::own_program::{Environment, keep_read_only};
 
 /// The hidden command that becomes a supervisor: `jobc supervise STATE RECORD LOCK CLIENT [TERMINAL]`, folders and numbers of
 /// descriptors.
@@ -81,7 +81,7 @@ pub fn become_supervisor(words: &[OsString]) -> Result<u8> {
     let folder = Folder { id, state, record };
     if super::readiness::enters_containers(&super::read(&folder.plan_file())?) {
         // Before any descriptor is closed to other programs: this one may begin again.
-        keep_read_only()?;
+        keep_read_only(Environment::Whole)?;
     }
     let mut descriptors = descriptors.iter().map(inherited);
     let mut next = || descriptors.next().transpose();

@@ -1,0 +1,33 @@
+"""A second process that exchanges two paths all the time, while containers are started that use them."""
+
+import select
+import subprocess
+from pathlib import Path
+
+
+class Racer:
+    """Starts go on until there were as many as asked, and as many exchanges; `problems` says where those never came about."""
+
+    def __init__(self, judge, what, one, two):
+        self.judge, self.what = judge, what
+        self.wanted, self.least = judge.options.exchanges, judge.options.races
+        command = ["python3", Path(__file__).with_name("swap.py"), one, two, str(self.wanted)]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.problems = []
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        said, _ = self.process.communicate("")
+        times = int(said.split()[-1]) if said.split() else 0
+        self.judge.note(f"{self.what} was exchanged", times)
+        if times < self.wanted:
+            self.problems.append(f"{self.what} was exchanged {times} times only, not {self.wanted}: nothing was raced for")
+
+    def starts(self):
+        """The numbers of the starts; twenty times as many as asked for is the end in any case."""
+        for number in range(20 * self.least):
+            if number >= self.least and select.select([self.process.stdout], [], [], 0)[0]:
+                return
+            yield number
