@@ -52,10 +52,9 @@ def texts(jobs, name):
     for words in COMMANDS:
         answer = jobs.call(*[name if word == "NAME" else word for word in words])
         yield f"jobc {words[0]}", (answer.stdout + answer.stderr).encode()
-    state = jobs.home / "jobc" if jobs.account else Path("/run/jobc")
-    for folder in [state, jobs.home / ".local/state/jobc"]:
+    for folder in [state(jobs), jobs.home / ".local/state/jobc"]:
         for path in folder.rglob("*"):
-            if name in str(path) and path.is_file() and not path.is_symlink():
+            if name in str(path) and path.is_file() and not path.is_symlink() and not in_its_place(jobs, path):
                 yield str(path), path.read_bytes()
     for process in Path("/proc").iterdir():
         if process.name.isdigit():
@@ -63,6 +62,19 @@ def texts(jobs, name):
                 yield f"{process}/cmdline", (process / "cmdline").read_bytes()
             except OSError:
                 pass
+
+
+def state(jobs):
+    return jobs.home / "jobc" if jobs.account else Path("/run/jobc")
+
+
+def in_its_place(jobs, path):
+    """Whether a file is in the folder for secrets of a job whose state is in memory: there it belongs, for its user alone."""
+    place = path.relative_to(state(jobs)).parts[:3] if path.is_relative_to(state(jobs)) else ()
+    if place[:1] != ("jobs",) or place[2:] != ("secrets",):
+        return False
+    kind = subprocess.run(["stat", "--file-system", "--format=%T", path], capture_output=True, text=True, check=True).stdout.strip()
+    return kind == "tmpfs" and state(jobs).joinpath(*place).stat().st_mode & 0o077 == 0
 
 
 def seen(jobs, name):
@@ -80,8 +92,8 @@ def seen(jobs, name):
 def left(jobs, name):
     """What of the secrets' place is there."""
     uid = jobs.account.uid if jobs.account else 0
-    place = Path(f"/dev/shm/jobc-{uid}")
-    return [f"{path} is left" for path in place.glob(f"{name}*")] if place.is_dir() else []
+    places = [*Path(f"/dev/shm/jobc-{uid}").glob(f"{name}*"), *state(jobs).glob(f"jobs/{name}.*/secrets")]
+    return [f"{path} is left" for path in places]
 
 
 def got(jobs, name):
@@ -113,7 +125,7 @@ def started(jobs, name):
 def stopped(jobs, name):
     started(jobs, name)
     problems = [*got(jobs, name), *seen(jobs, name)]
-    if not left(jobs, name) and not (jobs.home / "jobc/jobs" / f"{name}.1/secrets").exists() and not Path(f"/run/jobc/jobs/{name}.1/secrets").exists():
+    if not left(jobs, name):
         problems.append("the secrets' place was not found, so that nothing says it goes")
     jobs.call("stop", "--grace", "1s", name)
     jobs.until(name, lambda record: record["state"] == "stopped")
