@@ -15,6 +15,7 @@ mod planned;
 mod poll;
 mod preparation;
 mod readiness;
+mod scope;
 mod share;
 pub mod start;
 mod visitors;
@@ -160,13 +161,15 @@ impl Supervisor {
         // A session of its own: what the terminal sends goes to the command in the foreground alone.
         let _ = rustix::process::setsid();
         rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
+        let submission: Submission = read(&folder.submission_file())?;
+        // Before there is anything else that would stay where this process is now.
+        let (scope, without) = scope::enter(&folder.id, &submission)?;
         // Before there is a secret in it: nobody of this user's looks into this process, and it leaves no core. What it
         // executes is not affected (prctl(2), PR_SET_DUMPABLE), and what it makes containers with minds its own files.
         Linux
             .prctl(Prctl::NotDumpable)
             .map_err(|errno| Error::machine("hide this process's memory", errno))?;
         let signals = Signals::take()?;
-        let submission: Submission = read(&folder.submission_file())?;
         let plan: JobPlan = read(&folder.plan_file())?;
         // Before the command that submitted the job hears of it, which has the store open until then.
         let images = provision::hold(&submission)?;
@@ -178,7 +181,10 @@ impl Supervisor {
         let mailbox = Mailbox::new()?;
         poll.add(&mailbox, Ready::Mail)?;
         let lifecycle = Lifecycle::new(&plan);
-        let mut journal = Journal::begin(&folder, first_record(&folder, &submission, &plan, &lifecycle))?;
+        let mut record = first_record(&folder, &submission, &plan, &lifecycle);
+        record.scope = scope;
+        record.notes.extend(without);
+        let mut journal = Journal::begin(&folder, record)?;
         journal.job(EventKind::Submitted, json!({ "tasks": lifecycle.tasks().len() }));
         let share = Arc::new(Share {
             containers: Store::new(folder.containers().root()),
