@@ -30,7 +30,6 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use jobc_schema::plan::JobPlan;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
 
 use crate::error::{Error, Kind, Result};
@@ -174,7 +173,7 @@ impl Supervisor {
         // Before the command that submitted the job hears of it, which has the store open until then.
         let images = provision::hold(&submission)?;
         let secrets = Secrets::read(&plan, &submission.folder)?;
-        let open_files = raise_open_files();
+        let open_files = start::raise_open_files();
         let attends = submission.attended;
         let poll = Poll::new()?;
         poll.add(&signals, Ready::Signal)?;
@@ -382,15 +381,6 @@ fn read<T: for<'de> serde::Deserialize<'de>>(path: &std::path::Path) -> Result<T
     let text = std::fs::read(path).map_err(|error| machine("read", path, &error))?;
     serde_json::from_slice(&text)
         .map_err(|error| Error::new(Kind::State, format!("cannot read `{}`: {error}", path.display())))
-}
-
-/// A supervisor holds some descriptors for each task; what a task may open stays as it was.
-fn raise_open_files() -> (u64, u64) {
-    let limit = getrlimit(Resource::Nofile);
-    let number = |limit: Option<u64>| limit.unwrap_or(u64::MAX);
-    let before = (number(limit.current), number(limit.maximum));
-    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
-    before
 }
 
 /// An error with its advice, in one line.

@@ -45,7 +45,8 @@ roles:
     instances: 12
     shell: sh
     resources: {memory: 32MiB}
-    run: "cat /sys/fs/cgroup/memory.max; sleep 600"
+    run: "sleep 600"
+  free: {shell: sh, run: "sleep 600"}
 """
 
 # A controller that the user's systemd was not given.
@@ -206,6 +207,10 @@ def interrupted(session):
     """Ctrl-C ends a job in the foreground; a scope that is ended by systemctl ends its job."""
     with session.spawn("run", session.job(MANY)) as running:
         until(lambda: len(list(session.apps.glob("jobc-*/jobc/*/main-*"))) == 12)
+        until(lambda: list(session.apps.glob("jobc-*/jobc/*/free-0/cgroup.procs")), 10)
+        # A task without limits is beside the others, where what it uses is counted.
+        if len(list(session.apps.glob("jobc-*/jobc/*/free-0/memory.current"))) != 1:
+            yield f"the task without limits is elsewhere: {list(session.apps.rglob('free-0'))}"
         limits = {path.read_text() for path in session.apps.glob("jobc-*/jobc/*/main-*/memory.max")}
         if limits != {f"{32 << 20}\n"}:
             yield f"the limits of many tasks are {limits}"
