@@ -269,6 +269,12 @@ def unasked(session):
     session.call("stop", "--grace", "0s", "judged-free")
     ended = session.call("run", session.job(HUNGRY), group=session.given(), environment=session.nowhere)
     yield from fails("a user with a group", ended, 1, "memory limit 48 MiB reached")
+    # What runs there is in no unit of the user's systemd, but of the machine's: of the service that systemd is.
+    session.call("run", "-d", session.job(LIMITS), group=session.given())
+    until(lambda: session.record("judged-limits").get("state") == "running")
+    joined = session.call("exec", "judged-limits", "--", "cat", "/proc/self/cgroup")
+    yield from fails("`jobc exec` from the session", joined, 0, "0::/\n")
+    session.call("stop", "--grace", "0s", "judged-limits")
 
 
 def refused(session):
@@ -304,7 +310,24 @@ def doctor(session):
         yield f"{report['containers']}"
 
 
-CASES = [read_back, memory, interrupted, killed, bundle, unasked, refused, doctor]
+def logged_out(session):
+    """The user's systemd is found without the variables of a log-in; when it ends, so does what it keeps."""
+    without = {"XDG_RUNTIME_DIR": "", "XDG_STATE_HOME": str(session.home / "state")}
+    yield from fails("without variables", session.call("run", session.job(HUNGRY), environment=without), 1, "memory limit 48 MiB reached")
+    session.call("run", "-d", session.job(LIMITS))
+    until(lambda: session.record("judged-limits").get("state") == "running")
+    record = session.record("judged-limits")
+    subprocess.run(["systemctl", "stop", f"{session.login.unit}.service"], check=True, timeout=SECONDS)
+    task = Path(f"/proc/{record['tasks'][0]['process']['pid']}")
+    if not until(lambda: not task.exists(), 10):
+        yield "its task lives on"
+    if not until(lambda: session.record("judged-limits").get("state") in ("stopped", "lost"), 10):
+        yield f"its job is {session.record('judged-limits').get('state')}"
+    if session.login.group.exists():
+        yield f"{session.login.group} is left"
+
+
+CASES = [read_back, memory, interrupted, killed, bundle, unasked, refused, doctor, logged_out]
 
 
 def begin(judge):

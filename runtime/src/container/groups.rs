@@ -298,34 +298,44 @@ pub(super) fn entrances(cgroup: &mut Cgroup) -> Groups {
     Groups { born_in, joined }
 }
 
-/// Whether a further process can enter a container's groups only by the user's systemd: they are in a unit of its, and this user may
-/// not move a process out of the group that this one is in.
+/// Whether a further process can enter a container's groups only by systemd: they are in a unit, and this user may not move a
+/// process out of the group that this one is in.
 pub(crate) fn needs_systemd(record: &Record) -> bool {
     let cgroup = cgroup(record);
     // By its name; which of them are units, systemd knows, which is asked where this says yes.
-    let is_scope = |name: &std::ffi::OsStr| Path::new(name).extension().is_some_and(|kind| kind == "scope");
-    let in_scope = || {
-        !rustix::process::geteuid().is_root() && cgroup.folders().any(|folder| folder.iter().any(is_scope))
+    let is_unit = |name: &std::ffi::OsStr| {
+        Path::new(name).extension().is_some_and(|kind| kind == "scope" || kind == "service")
     };
-    let of_a_user = || record.unit.as_ref().map_or_else(in_scope, |unit| unit.user);
+    let in_unit =
+        || !rustix::process::geteuid().is_root() && cgroup.folders().any(|folder| folder.iter().any(is_unit));
+    let of_a_user = || record.unit.as_ref().map_or_else(in_unit, |unit| unit.user);
     of_a_user() && Layout::detect().is_ok_and(|layout| !cgroup.may_be_entered(&layout))
 }
 
-/// Has the user's systemd move process `pid` to a container's group, where its `first` process is.
+/// Has systemd move process `pid` to a container's group, where its `first` process is.
+///
+/// The user's is asked for what is in a unit of its. What lies below its group and in no unit, as where a user was given a group in
+/// another way, is to the machine's in the service that the user's systemd is.
 pub(crate) fn attach_by_systemd(record: &Record, first: u32, pid: u32) -> Result<()> {
-    let mut systemd = Systemd::connect(true)?;
     if let Some(unit) = &record.unit {
-        return systemd.attach(unit, "", pid);
+        return Systemd::connect(unit.user)?.attach(unit, "", pid);
     }
-    let group = cgroup(record).entrance(first)?;
-    let below = group.as_ref().and_then(|group| group.strip_prefix(systemd.group()).ok());
-    match below.and_then(Unit::holding) {
-        Some((unit, below)) => systemd.attach(&unit, &below, pid),
-        None => Err(Error::new(
-            Kind::Machine,
-            "the container's control group is in no unit of this user's systemd, and this user may not move processes there",
-        )),
-    }
+    let group = cgroup(record).entrance(first)?.unwrap_or_default();
+    let of_user = |systemd: Systemd| {
+        let unit = Unit::holding(group.strip_prefix(systemd.group()).ok()?, true)?;
+        Some((systemd, unit))
+    };
+    let of_machine = || {
+        let unit = Unit::holding(&group, false).ok_or_else(|| {
+            let message =
+                "the container's control group is in no unit, and this user may not move processes there";
+            Error::new(Kind::Machine, message)
+        })?;
+        Ok((Systemd::connect(false)?, unit))
+    };
+    let (mut systemd, (unit, below)) =
+        Systemd::connect(true).ok().and_then(of_user).map_or_else(of_machine, Ok)?;
+    systemd.attach(&unit, &below, pid)
 }
 
 /// Ends the unit of a container whose processes have ended, as far as it is there still.

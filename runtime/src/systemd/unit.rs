@@ -93,10 +93,11 @@ impl Unit {
         Self { name: stem + ".scope", slice: "app.slice".to_owned(), user: true }
     }
 
-    /// The unit of a user's systemd that a group lies in, and the group's path in it: empty, or with a slash at its start.
+    /// The unit of a systemd, a user's or the machine's, that a group lies in, and the group's path in it: empty, or with a slash at its
+    /// start.
     ///
     /// `group` is relative to the group of that systemd. Units that are no slices have no others below them.
-    pub fn holding(group: &Path) -> Option<(Self, String)> {
+    pub fn holding(group: &Path, user: bool) -> Option<(Self, String)> {
         let mut names = group.iter().map(|name| name.to_str());
         let mut slice = "-.slice";
         loop {
@@ -107,7 +108,7 @@ impl Unit {
             }
             name.rsplit_once('.').filter(|(_, kind)| matches!(*kind, "scope" | "service"))?;
             let below = names.map(|name| Some(format!("/{}", name?))).collect::<Option<String>>()?;
-            return Some((Self { name: name.to_owned(), slice: slice.to_owned(), user: true }, below));
+            return Some((Self { name: name.to_owned(), slice: slice.to_owned(), user }, below));
         }
     }
 
