@@ -17,6 +17,7 @@ mod limit;
 mod make;
 mod path;
 mod plan;
+mod scope;
 mod stats;
 mod unit;
 mod update;
@@ -24,7 +25,7 @@ mod usage;
 
 use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use oci_spec::runtime::LinuxResources;
 use rustix::fs::OFlags;
@@ -36,7 +37,9 @@ pub use life::remove_empty;
 pub(crate) use limit::GO_ON;
 pub use limit::Limit;
 pub use path::GroupPath;
+pub(crate) use plan::DELEGATE;
 pub use plan::{Group, Interface, Plan};
+pub use scope::{LEAF, ScopeGroup};
 pub use unit::UnitGroup;
 pub(crate) use unit::changed;
 pub use usage::{Meter, Usage};
@@ -52,6 +55,8 @@ pub struct Request<'a> {
     pub path: Option<&'a str>,
     /// The group that systemd makes, in place of one that this program makes at `path`.
     pub unit: Option<&'a UnitGroup>,
+    /// The group of a scope that this user's systemd would make around this process: for a plan that nobody carries out.
+    pub scope: Option<&'a ScopeGroup>,
     /// `linux.resources`.
     pub resources: Option<&'a LinuxResources>,
     /// Go on where a limit cannot be enforced.
@@ -197,6 +202,16 @@ impl Cgroup {
         Ok(())
     }
 
+    /// The group of version 2 that a further process belongs in beside the container's `first`, relative to the root of the tree;
+    /// nothing where there is none, or none that can be seen from here.
+    pub(crate) fn entrance(&self, first: u32) -> Result<Option<PathBuf>> {
+        let Some(unified) = Layout::detect()?.unified else { return Ok(None) };
+        let mut there = self.saved.groups.iter().filter(|group| group.is_there());
+        let Some(group) = there.find(|group| group.version == Version::V2) else { return Ok(None) };
+        let folder = life::holding(&group.folder, first)?;
+        Ok(folder.strip_prefix(&unified.mount).ok().map(Path::to_owned))
+    }
+
     /// Gives away what a process enters its groups by: [`Self::into_fd`] and [`Self::join_fds`].
     pub fn take_entrances(&mut self) -> (Option<OwnedFd>, Vec<OwnedFd>) {
         (self.into.take(), std::mem::take(&mut self.joins))
@@ -222,7 +237,7 @@ impl Cgroup {
     }
 
     /// The folders of the groups.
-    pub fn folders(&self) -> impl Iterator<Item = &std::path::Path> {
+    pub fn folders(&self) -> impl Iterator<Item = &Path> {
         self.saved.groups.iter().map(|group| group.folder.as_path())
     }
 }

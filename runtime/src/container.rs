@@ -19,6 +19,7 @@ use crate::cgroup::{Cgroup, Unenforced};
 use crate::config::Config;
 use crate::error::{Error, Kind, Result};
 use crate::hooks::Stage;
+use crate::scope::Holder;
 use crate::seccomp::listener::{self, Agent};
 use crate::secrets::Variables;
 use crate::signals::Signal;
@@ -39,6 +40,8 @@ pub struct Options {
     pub without_cgroup: bool,
     /// Have systemd make the control group, as a unit; config.json's path then names that ([`crate::systemd`]).
     pub systemd_cgroup: bool,
+    /// For whom a scope of this user's systemd is wanted, where limits have no other place ([`crate::scope`]).
+    pub scope: Option<Holder>,
     /// Make no group of version 1 only to count what is read from disks and written to them: nobody will ask.
     pub io_uncounted: bool,
     /// The first process reads one byte here before it executes the program; the end of the file means: end.
@@ -81,6 +84,8 @@ pub struct Container {
     pub said: Vec<String>,
     /// The limits that nothing enforces, where this made it.
     pub unenforced: Vec<Unenforced>,
+    /// The scope that was made around this process for it: its unit's name.
+    pub scope: Option<String>,
     /// Whether this process, as the parent, has seen its first process's end: then its number may be another's already.
     reaped: bool,
 }
@@ -188,7 +193,7 @@ impl Container {
 
     /// A container of which nothing is known but what is kept.
     fn found(entry: Entry, record: Record) -> Self {
-        Self { entry, record, said: Vec::new(), unenforced: Vec::new(), reaped: false }
+        Self { entry, record, said: Vec::new(), unenforced: Vec::new(), scope: None, reaped: false }
     }
 
     /// Where it is in its life.

@@ -10,17 +10,16 @@ use oci_spec::runtime::{Process as Written, Spec};
 use serde_json::{Value, json};
 
 use crate::config::Config;
-use crate::container::groups::{needs_systemd, reopened};
+use crate::container::groups::{attach_by_systemd, needs_systemd, reopened};
 use crate::container::make::write_pid;
 use crate::container::{self, Options};
 use crate::error::{Error, Kind, Result};
 use crate::prepare::join::prepare_further;
-use crate::process::Process;
+use crate::process::{Gate, Process};
 use crate::seccomp::listener::{self, Agent};
 use crate::start::Groups;
 use crate::state::store::Store;
 use crate::state::{Id, Status};
-use crate::systemd::Systemd;
 use crate::terminal::socket;
 
 /// What to start in a container.
@@ -196,8 +195,9 @@ pub fn exec(store: &Store, id: &Id, request: Request) -> Result<(Process, Option
     if !first.is_alive() {
         return Err(Error::new(Kind::State, format!("container `{id}` has ended")));
     }
-    let process = prepared.spawn(groups, &mut |_, pid| {
-        record.unit.as_ref().map_or(Ok(()), |unit| Systemd::connect(unit.user)?.attach(unit, pid))
+    let process = prepared.spawn(groups, &mut |gate, pid| match gate {
+        Gate::ControlGroup => attach_by_systemd(&record, first.pid, pid),
+        _ => Ok(()),
     })?;
     if let Some(path) = &pid_file {
         write_pid(path, process.pid)?;

@@ -49,6 +49,7 @@ pub mod rlimits;
 pub mod root;
 pub mod rootfs;
 pub mod rootless;
+pub mod scope;
 pub mod seccomp;
 pub mod secrets;
 pub mod signals;

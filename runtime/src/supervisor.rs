@@ -15,6 +15,7 @@ mod planned;
 mod poll;
 mod preparation;
 mod readiness;
+mod scope;
 mod share;
 pub mod start;
 mod visitors;
@@ -29,7 +30,6 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use jobc_schema::plan::JobPlan;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
 
 use crate::error::{Error, Kind, Result};
@@ -160,25 +160,30 @@ impl Supervisor {
         // A session of its own: what the terminal sends goes to the command in the foreground alone.
         let _ = rustix::process::setsid();
         rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
+        let submission: Submission = read(&folder.submission_file())?;
+        // Before there is anything else that would stay where this process is now.
+        let (scope, without) = scope::enter(&folder.id, &submission)?;
         // Before there is a secret in it: nobody of this user's looks into this process, and it leaves no core. What it
         // executes is not affected (prctl(2), PR_SET_DUMPABLE), and what it makes containers with minds its own files.
         Linux
             .prctl(Prctl::NotDumpable)
             .map_err(|errno| Error::machine("hide this process's memory", errno))?;
         let signals = Signals::take()?;
-        let submission: Submission = read(&folder.submission_file())?;
         let plan: JobPlan = read(&folder.plan_file())?;
         // Before the command that submitted the job hears of it, which has the store open until then.
         let images = provision::hold(&submission)?;
         let secrets = Secrets::read(&plan, &submission.folder)?;
-        let open_files = raise_open_files();
+        let open_files = start::raise_open_files();
         let attends = submission.attended;
         let poll = Poll::new()?;
         poll.add(&signals, Ready::Signal)?;
         let mailbox = Mailbox::new()?;
         poll.add(&mailbox, Ready::Mail)?;
         let lifecycle = Lifecycle::new(&plan);
-        let mut journal = Journal::begin(&folder, first_record(&folder, &submission, &plan, &lifecycle))?;
+        let mut record = first_record(&folder, &submission, &plan, &lifecycle);
+        record.scope = scope;
+        record.notes.extend(without);
+        let mut journal = Journal::begin(&folder, record)?;
         journal.job(EventKind::Submitted, json!({ "tasks": lifecycle.tasks().len() }));
         let share = Arc::new(Share {
             containers: Store::new(folder.containers().root()),
@@ -376,15 +381,6 @@ fn read<T: for<'de> serde::Deserialize<'de>>(path: &std::path::Path) -> Result<T
     let text = std::fs::read(path).map_err(|error| machine("read", path, &error))?;
     serde_json::from_slice(&text)
         .map_err(|error| Error::new(Kind::State, format!("cannot read `{}`: {error}", path.display())))
-}
-
-/// A supervisor holds some descriptors for each task; what a task may open stays as it was.
-fn raise_open_files() -> (u64, u64) {
-    let limit = getrlimit(Resource::Nofile);
-    let number = |limit: Option<u64>| limit.unwrap_or(u64::MAX);
-    let before = (number(limit.current), number(limit.maximum));
-    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
-    before
 }
 
 /// An error with its advice, in one line.

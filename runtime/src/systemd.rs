@@ -29,9 +29,9 @@ pub use unit::Unit;
 const SYSTEMD: (&str, &str, &str) =
     ("org.freedesktop.systemd1", "/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager");
 /// How long systemd may take for an answer or a job. One that is busy with many units takes seconds.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 /// What to do where there is no systemd to ask.
-const WITHOUT: &str = "have the caller make control groups itself: `podman --cgroup-manager cgroupfs`, `SystemdCgroup = false` in containerd";
+pub(crate) const WITHOUT: &str = "have the caller make control groups itself: `podman --cgroup-manager cgroupfs`, `SystemdCgroup = false` in containerd";
 
 /// systemd, asked by its own socket or over a bus.
 #[derive(Debug)]
@@ -52,6 +52,11 @@ impl Systemd {
     ///
     /// systemd is not running, is not to be reached, or does not answer; with what to do instead.
     pub fn connect(user: bool) -> Result<Self> {
+        Self::connect_within(user, PATIENCE)
+    }
+
+    /// The same for one who waits no longer than that for any answer.
+    pub fn connect_within(user: bool, patience: Duration) -> Result<Self> {
         let (addresses, named) = if user { of_user() } else { of_machine() };
         // sd_booted(3); whoever names a bus knows of a systemd on it.
         if !named && !Path::new("/run/systemd/system").exists() {
@@ -61,7 +66,7 @@ impl Systemd {
             )
             .help(WITHOUT));
         }
-        Self::at(&addresses, user, PATIENCE)
+        Self::at(&addresses, user, patience)
     }
 
     /// Connects to the first of those that is there.
@@ -114,18 +119,43 @@ impl Systemd {
     /// name, which may be another's.
     pub fn start(&mut self, unit: &Unit, id: &str, pid: u32, properties: &[Property]) -> Result<()> {
         let properties = [self.basics(unit, id, pid), properties.to_vec()].concat();
-        let started = match self.job("StartTransientUnit", unit, &start(unit, &properties)) {
+        self.make(unit, &properties)
+            .map_err(|error| if error.kind == Kind::State { error.at("/linux/cgroupsPath") } else { error })
+    }
+
+    /// Makes a scope around a process, in which that can make groups of its own, and waits until it is there.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::start`]; [`Kind::State`] where a unit of that name is there.
+    pub fn start_scope(&mut self, unit: &Unit, description: &str, pid: u32) -> Result<()> {
+        let mut properties = vec![
+            ("Description", text(description)),
+            ("Slice", text(&unit.slice)),
+            ("Delegate", Value::Bool(true)),
+            // How many processes there may be is limited for each container, not by what systemd gives a unit as a rule.
+            ("TasksMax", Value::Uint64(u64::MAX)),
+            ("PIDs", Value::Numbers(vec![pid])),
+        ];
+        properties.extend(self.collected());
+        let properties: Vec<Property> =
+            properties.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        self.make(unit, &properties)
+    }
+
+    /// Makes a unit and waits until it is there.
+    fn make(&mut self, unit: &Unit, properties: &[Property]) -> Result<()> {
+        let started = match self.job("StartTransientUnit", unit, &start(unit, properties)) {
             // A unit that failed stays until somebody has seen that.
             Err(Failure::Refused(name, _)) if name.ends_with(".UnitExists") && self.reset(unit).is_ok() => {
-                self.job("StartTransientUnit", unit, &start(unit, &properties))
+                self.job("StartTransientUnit", unit, &start(unit, properties))
             }
             other => other,
         };
         started.map_err(|failure| {
             let error = self.failed(&format!("make the unit `{}`", unit.name), &failure);
             match &failure {
-                Failure::Refused(name, _) if name.ends_with(".UnitExists") => error
-                    .at("/linux/cgroupsPath")
+                Failure::Refused(name, _) if name.ends_with(".UnitExists") => Error { kind: Kind::State, ..error }
                     .help("a container or service of that name is there; end it, or name another unit"),
                 Failure::Refused(name, _) if name.ends_with(".InteractiveAuthorizationRequired") || name.ends_with(".AccessDenied") => {
                     error.help("this user may not; ask the user's own systemd, by a login with `XDG_RUNTIME_DIR`, or let root start it")
@@ -146,9 +176,12 @@ impl Systemd {
         set.map_err(|failure| self.failed(&format!("change the unit `{}`", unit.name), &failure))
     }
 
-    /// Puts a further process into a unit.
-    pub fn attach(&mut self, unit: &Unit, pid: u32) -> Result<()> {
-        let body = Body::default().with(&text(&unit.name)).with(&text("")).with(&Value::Numbers(vec![pid]));
+    /// Puts a further process into a unit, or into a group below its own: `below` is empty, or begins with a slash.
+    ///
+    /// A user's systemd asks the machine's where it may not move the process itself: out of a log-in's session, for one.
+    pub fn attach(&mut self, unit: &Unit, below: &str, pid: u32) -> Result<()> {
+        let body =
+            Body::default().with(&text(&unit.name)).with(&text(below)).with(&Value::Numbers(vec![pid]));
         let attached = self.call("AttachProcessesToUnit", body).map(drop);
         attached.map_err(|failure| {
             self.failed(&format!("put process {pid} into the unit `{}`", unit.name), &failure)
@@ -194,11 +227,14 @@ impl Systemd {
             list.push(("Slice", text(&unit.slice)));
             list.push(("Delegate", yes));
             list.push(("PIDs", Value::Numbers(vec![pid])));
-            if self.version >= 236 {
-                list.push(("CollectMode", text("inactive-or-failed")));
-            }
+            list.extend(self.collected());
         }
         list.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    }
+
+    /// What lets a unit go that failed, where this version has a word for it.
+    fn collected(&self) -> Option<(&'static str, Value)> {
+        (self.version >= 236).then(|| ("CollectMode", text("inactive-or-failed")))
     }
 
     /// Asks for a job and waits until it is done.

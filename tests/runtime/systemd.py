@@ -15,6 +15,7 @@ from pathlib import Path
 
 from bundle import Roots, configuration, rootless
 from judge import REPOSITORY, Judge, scratch
+from login import ALONE, Login
 from podman import Podman, image, said
 from runtime import binary, ours
 
@@ -27,8 +28,6 @@ PROPERTIES = ["Slice", "Delegate", "DefaultDependencies", "MemoryMax", "MemoryLo
 FILES = ["memory.max", "memory.low", "cpu.weight", "cpu.max", "pids.max"]
 LIMITS = {"memory": {"limit": 64 * MEGABYTE, "swap": 80 * MEGABYTE, "reservation": 16 * MEGABYTE},
           "cpu": {"shares": 512, "quota": 25000, "period": 50000}, "pids": {"limit": 33}}
-# Otherwise all that a machine begins with is started too, and /tmp is cleared.
-ALONE = ["--property=DefaultDependencies=no"]
 SLEEP = ["/bin/sleep", "600"]
 
 
@@ -277,30 +276,20 @@ def annotated(machine):
     machine.call("delete", "--force", "annotated")
 
 
-class Nobody:
+class Nobody(Login):
     """The user `nobody`, whose one id is the root of their containers."""
 
-    uid, gid, subgids = 65534, 65534, None
+    subgids = None
+
+    def __init__(self):
+        super().__init__(65534, 65534)
 
     def mappings(self):
         return ([{"containerID": 0, "hostID": self.uid, "size": 1}],) * 2
 
     def prefix(self):
         # As a login's session: a group of the machine's systemd, out of which this user may move nobody.
-        return ["systemd-run", "--quiet", "--collect", "--pipe", "--wait", *ALONE, f"--uid={self.uid}", f"--gid={self.gid}", f"--setenv=XDG_RUNTIME_DIR=/run/user/{self.uid}"]
-
-    def begin(self):
-        """Starts a systemd of their own, as a login does."""
-        place = Path(f"/run/user/{self.uid}")
-        place.mkdir(parents=True, mode=0o700)
-        os.chown(place, self.uid, self.gid)
-        target = Path("/run/systemd/user/nothing.target")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text("[Unit]\nDefaultDependencies=no\n")
-        # Its own processes are moved for it by the machine's, which it asks over the bus.
-        subprocess.run(["systemctl", "start", "dbus.service"], check=True)
-        subprocess.run(["systemd-run", "--quiet", "--unit=nobody", *ALONE, f"--uid={self.uid}", f"--gid={self.gid}", f"--setenv=XDG_RUNTIME_DIR={place}", "--property=Delegate=yes",
-                        "--property=Type=notify", "/lib/systemd/systemd", "--user", "--unit=nothing.target"], check=True, timeout=60)
+        return ["systemd-run", "--quiet", "--collect", "--pipe", "--wait", *ALONE, *self.identity()]
 
 
 def of_a_user(machine):

@@ -64,6 +64,7 @@ fn described(folder: &Folder, record: &Record, now: Time) -> String {
     lines.push(("network", record.network.clone()));
     lines.push(("takes", claim(&record.claim)));
     lines.extend(record.claim.leased.slots.iter().map(|slot| ("gpu", gpu(slot))));
+    lines.extend(record.scope.iter().map(|unit| ("scope", unit.clone())));
     lines.extend(record.notes.iter().map(|note| ("note", note.clone())));
     lines.push(("record", folder.record.display().to_string()));
     lines.iter().map(|(what, text)| format!("{what:12} {}\n", visible(text))).collect()

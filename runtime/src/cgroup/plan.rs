@@ -10,6 +10,7 @@ use super::limit::{GO_ON, Limit, Limits};
 use super::path::GroupPath;
 use super::{Controller, Hierarchy, Layout, Request, Unenforced, Version};
 use crate::error::{Error, Kind, Result};
+pub(crate) use place::DELEGATE;
 use place::Refusal;
 pub(super) use place::may_move;
 
@@ -20,6 +21,8 @@ pub struct Plan {
     pub groups: Vec<Group>,
     /// Limits that nothing enforces, known before anything was tried.
     pub unenforced: Vec<Unenforced>,
+    /// Whether some of those are for want of a group of version 2 that this user was given.
+    pub lacks_group: bool,
 }
 
 /// A group that is to be made.
@@ -114,12 +117,30 @@ impl Plan {
             }
         }
         let by_program = rules.filter(|_| layout.hierarchy(Controller::Devices).is_none());
+        let mut lacks_group = false;
         if let Some(unified) = &layout.unified {
-            let needed: Vec<Controller> = limits.writable.iter().map(|limit| limit.controller).collect();
-            let found = match request.unit {
-                None => place::in_tree(unified, &path, &needed),
-                Some(unit) => Ok(unit.in_tree()),
+            let find = |limits: &[Limit]| {
+                let needed: Vec<Controller> = limits.iter().map(|limit| limit.controller).collect();
+                match (request.unit, request.scope) {
+                    (Some(unit), _) => Ok(unit.in_tree()),
+                    (None, Some(scope)) => place::in_scope(unified, scope, &path, &needed),
+                    (None, None) => place::in_tree(unified, &path, &needed),
+                }
             };
+            let mut found = find(&limits.writable);
+            // Where some controllers are lacking, the others' limits are kept all the same.
+            if let Err(refusal) = &found
+                && !refusal.lacking().is_empty()
+            {
+                let (lost, kept): (Vec<_>, Vec<_>) = limits
+                    .writable
+                    .into_iter()
+                    .partition(|limit| refusal.lacking().contains(&limit.controller));
+                impossible.extend(lost.iter().map(|limit| refusal.about(limit)));
+                lacks_group = refusal.is_for_want_of_a_group();
+                limits.writable = kept;
+                found = find(&limits.writable);
+            }
             match found {
                 Ok((base, names)) => groups.push(Group {
                     interface: Interface::V2,
@@ -131,6 +152,7 @@ impl Plan {
                     given: request.unit.is_some(),
                 }),
                 Err(refusal) => {
+                    lacks_group |= !limits.writable.is_empty() && refusal.is_for_want_of_a_group();
                     impossible.extend(limits.writable.iter().map(|limit| refusal.about(limit)));
                     impossible.extend(by_program.and_then(|_| without_devices(request, &refusal)));
                 }
@@ -145,7 +167,13 @@ impl Plan {
             }
         }
         let unenforced = accept(impossible, request)?;
-        Ok(Self { groups, unenforced })
+        Ok(Self { groups, unenforced, lacks_group })
+    }
+
+    /// Whether limits of a container would have a place if this user were given a group of version 2.
+    pub(crate) fn wants_group(layout: &Layout, request: &Request<'_>) -> bool {
+        let allowed = Request { allow_unenforced: true, ..*request };
+        Self::of(layout, &allowed).is_ok_and(|plan| plan.lacks_group)
     }
 
     /// What is done, one line a step, for people.

@@ -5,12 +5,13 @@ use std::path::Path;
 use oci_spec::runtime::{Linux, LinuxResources, Spec};
 
 use super::{Options, cgroup};
-use crate::cgroup::{Cgroup, Layout, Plan, Request, Saved, Unenforced, UnitGroup};
+use crate::cgroup::{Cgroup, GO_ON, LEAF, Layout, Plan, Request, Saved, ScopeGroup, Unenforced, UnitGroup};
 use crate::error::{Error, Kind, Result};
 use crate::id_map::IdMaps;
 use crate::machine::Machine;
 use crate::namespaces::Namespace;
 use crate::prepare::ControlGroups;
+use crate::scope::{self, Holder, Scope};
 use crate::start::Groups;
 use crate::state::Record;
 use crate::systemd::{self, Property, Systemd, Unit, annotation};
@@ -21,6 +22,17 @@ pub(super) struct Decided {
     layout: Layout,
     plan: Plan,
     by_systemd: Option<BySystemd>,
+    /// The scope that is wanted around this process for the groups, or was made: its unit's name.
+    scope: Option<String>,
+}
+
+/// Whether something that is decided is done at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// A scope that is wanted is made, and this process goes into it.
+    Really,
+    /// Nothing is changed.
+    Rehearsed,
 }
 
 /// The unit that systemd is to make, and the connection to ask for it.
@@ -78,6 +90,7 @@ impl<'a> Wants<'a> {
             id: &options.id,
             path: self.path,
             unit: None,
+            scope: None,
             resources: self.resources,
             allow_unenforced: options.allow_unenforced,
             owner: self.owner,
@@ -107,14 +120,37 @@ fn shows_writable_groups(spec: &Spec) -> bool {
 
 impl Decided {
     /// Decides which groups a container gets. Where it is to have none, every limit is one that nothing enforces.
-    pub(super) fn of(spec: &Spec, options: &Options, machine: &Machine) -> Result<Self> {
+    pub(super) fn of(spec: &Spec, options: &Options, machine: &Machine, mode: Mode) -> Result<Self> {
         let layout = if options.without_cgroup { Layout::default() } else { Layout::detect()? };
         let wants = Wants::of(spec, machine)?;
         let by_systemd =
             if options.systemd_cgroup { Some(BySystemd::of(spec, &wants, options)?) } else { None };
         let unit = by_systemd.as_ref().map(|by_systemd| &by_systemd.group);
-        let plan = Plan::of(&layout, &Request { unit, ..wants.request(options) })?;
-        Ok(Self { layout, plan, by_systemd })
+        let request = Request { unit, ..wants.request(options) };
+        let plan = Plan::of(&layout, &request);
+        let lacks_group = || match &plan {
+            Ok(plan) => plan.lacks_group,
+            Err(error) => error.kind == Kind::Unenforceable && Plan::wants_group(&layout, &request),
+        };
+        let (layout, plan, scope) = match &options.scope {
+            Some(holder) if scope::may_help(&layout) && lacks_group() => {
+                match in_scope(holder, &layout, &request, mode) {
+                    Ok((changed, plan, name)) => {
+                        // A job's is made before, around its supervisor.
+                        let around_this = matches!(holder, Holder::Container(_)).then_some(name);
+                        (changed.unwrap_or(layout), plan, around_this)
+                    }
+                    Err(why) => (layout, plan.map_err(|error| with_reason(error, why))?, None),
+                }
+            }
+            _ => (layout, plan?, None),
+        };
+        Ok(Self { layout, plan, by_systemd, scope })
+    }
+
+    /// The unit of the scope around this process that was made for the groups.
+    pub(super) fn scope(&self) -> Option<&str> {
+        self.scope.as_deref()
     }
 
     /// As the steps of a start see them.
@@ -124,7 +160,10 @@ impl Decided {
 
     /// What is done, a line a step.
     pub(super) fn describe(&self) -> Vec<String> {
-        self.plan.describe()
+        let scope = self.scope.iter().map(|name| {
+            format!("have this user's systemd make the scope `{name}` around this process, and move to the group `{LEAF}` in it")
+        });
+        scope.chain(self.plan.describe()).collect()
     }
 
     /// Makes the groups; returns what of the limits nothing enforces. Those of a unit are made later, around a process.
@@ -167,24 +206,90 @@ impl Decided {
     }
 }
 
-/// What of containers' limits nothing would enforce for this user on this machine, with how to change that where there is
-/// anything; nothing is made.
+/// Plans groups in a scope around this process, which is made first where it is done really; returns where this process is then,
+/// and the unit's name.
+fn in_scope(
+    holder: &Holder,
+    layout: &Layout,
+    request: &Request<'_>,
+    mode: Mode,
+) -> Result<(Option<Layout>, Plan, String)> {
+    let scope = Scope::of(holder)?;
+    let plan = Plan::of(layout, &Request { scope: Some(&scope.group), ..*request })?;
+    if mode == Mode::Rehearsed {
+        return Ok((None, plan, scope.name().to_owned()));
+    }
+    let name = scope.enter()?;
+    let layout = Layout::detect()?;
+    let plan = Plan::of(&layout, request)?;
+    Ok((Some(layout), plan, name))
+}
+
+/// Why limits are not kept, with the reason why this user's systemd does not help; what it advises comes first.
+fn with_reason(error: Error, why: Error) -> Error {
+    if why.kind == Kind::Unenforceable {
+        return why;
+    }
+    Error {
+        message: format!("{}, and {}", error.message, why.message),
+        help: Some(why.help.unwrap_or_default() + GO_ON),
+        ..error
+    }
+}
+
+/// What becomes of containers' limits for this user on this machine.
+#[derive(Debug, Default)]
+pub(crate) struct Kept {
+    /// What nothing would enforce.
+    pub(crate) unenforced: Vec<Unenforced>,
+    /// How to change that, where there is anything.
+    pub(crate) help: Option<String>,
+    /// Whether a scope of this user's systemd is wanted for what is kept.
+    pub(crate) by_scope: bool,
+    lacks_group: bool,
+}
+
+impl Kept {
+    fn of(specs: &[Spec], layout: &Layout, machine: &Machine, scope: Option<&ScopeGroup>) -> Result<Self> {
+        let mut kept = Self::default();
+        for spec in specs {
+            let wants = Wants::of(spec, machine)?;
+            let mut options = Options { id: "jobc".to_owned(), ..Options::default() };
+            let refused = Plan::of(layout, &Request { scope, ..wants.request(&options) }).err();
+            let Some(refused) = refused.filter(|error| error.kind == Kind::Unenforceable) else { continue };
+            kept.help = kept.help.or(refused.help);
+            options.allow_unenforced = true;
+            let plan = Plan::of(layout, &Request { scope, ..wants.request(&options) })?;
+            kept.lacks_group |= plan.lacks_group;
+            kept.unenforced.extend(plan.unenforced);
+        }
+        Ok(kept)
+    }
+}
+
+/// What making containers would find out of their limits, before anything is fetched, built or made for them; nothing is made.
 ///
-/// It is what making them would find out, before anything is fetched, built or made for them.
-pub(crate) fn unenforceable(specs: &[Spec]) -> Result<(Vec<Unenforced>, Option<String>)> {
+/// This user's systemd is asked where it alone could have them kept.
+pub(crate) fn kept(specs: &[Spec]) -> Result<Kept> {
     let machine = Machine::look()?;
     let layout = Layout::detect()?;
-    let (mut all, mut help) = (Vec::new(), None);
-    for spec in specs {
-        let wants = Wants::of(spec, &machine)?;
-        let mut options = Options { id: "jobc".to_owned(), ..Options::default() };
-        let refused = Plan::of(&layout, &wants.request(&options)).err();
-        let Some(refused) = refused.filter(|error| error.kind == Kind::Unenforceable) else { continue };
-        help = help.or(refused.help);
-        options.allow_unenforced = true;
-        all.extend(Plan::of(&layout, &wants.request(&options))?.unenforced);
+    let mut here = Kept::of(specs, &layout, &machine, None)?;
+    if !here.lacks_group || !scope::may_help(&layout) {
+        return Ok(here);
     }
-    Ok((all, help))
+    match Scope::of(&Holder::Container("jobc".to_owned())) {
+        Ok(scope) => {
+            let there = Kept::of(specs, &layout, &machine, Some(&scope.group))?;
+            Ok(Kept { by_scope: there.unenforced.len() < here.unenforced.len(), ..there })
+        }
+        Err(why) => {
+            for lost in &mut here.unenforced {
+                lost.reason = format!("{}, and {}", lost.reason, why.message);
+            }
+            here.help = Some(why.help.unwrap_or_default() + GO_ON);
+            Ok(here)
+        }
+    }
 }
 
 /// What a process enters groups by.
@@ -193,11 +298,44 @@ pub(super) fn entrances(cgroup: &mut Cgroup) -> Groups {
     Groups { born_in, joined }
 }
 
-/// Whether a further process can enter a container's groups only by its systemd: this user may not move one out of the group
-/// that this process is in.
+/// Whether a further process can enter a container's groups only by systemd: they are in a unit, and this user may not move a
+/// process out of the group that this one is in.
 pub(crate) fn needs_systemd(record: &Record) -> bool {
-    record.unit.as_ref().is_some_and(|unit| unit.user)
-        && Layout::detect().is_ok_and(|layout| !cgroup(record).may_be_entered(&layout))
+    let cgroup = cgroup(record);
+    // By its name; which of them are units, systemd knows, which is asked where this says yes.
+    let is_unit = |name: &std::ffi::OsStr| {
+        Path::new(name).extension().is_some_and(|kind| kind == "scope" || kind == "service")
+    };
+    let in_unit =
+        || !rustix::process::geteuid().is_root() && cgroup.folders().any(|folder| folder.iter().any(is_unit));
+    let of_a_user = || record.unit.as_ref().map_or_else(in_unit, |unit| unit.user);
+    of_a_user() && Layout::detect().is_ok_and(|layout| !cgroup.may_be_entered(&layout))
+}
+
+/// Has systemd move process `pid` to a container's group, where its `first` process is.
+///
+/// The user's is asked for what is in a unit of its. What lies below its group and in no unit, as where a user was given a group in
+/// another way, is to the machine's in the service that the user's systemd is.
+pub(crate) fn attach_by_systemd(record: &Record, first: u32, pid: u32) -> Result<()> {
+    if let Some(unit) = &record.unit {
+        return Systemd::connect(unit.user)?.attach(unit, "", pid);
+    }
+    let group = cgroup(record).entrance(first)?.unwrap_or_default();
+    let of_user = |systemd: Systemd| {
+        let unit = Unit::holding(group.strip_prefix(systemd.group()).ok()?, true)?;
+        Some((systemd, unit))
+    };
+    let of_machine = || {
+        let unit = Unit::holding(&group, false).ok_or_else(|| {
+            let message =
+                "the container's control group is in no unit, and this user may not move processes there";
+            Error::new(Kind::Machine, message)
+        })?;
+        Ok((Systemd::connect(false)?, unit))
+    };
+    let (mut systemd, (unit, below)) =
+        Systemd::connect(true).ok().and_then(of_user).map_or_else(of_machine, Ok)?;
+    systemd.attach(&unit, &below, pid)
 }
 
 /// Ends the unit of a container whose processes have ended, as far as it is there still.

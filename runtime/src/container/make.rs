@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use super::groups::{self, Decided};
+use super::groups::{self, Decided, Mode};
 use super::{Container, Options, hold, stages};
 use crate::bundle::Bundle;
 use crate::cgroup::Unenforced;
@@ -118,7 +118,7 @@ impl Begun {
             None => Root::of(bundle, None, self.folder())?,
         };
         let machine = Machine::look()?;
-        let decided = Decided::of(&bundle.config.spec, &options, &machine)?;
+        let decided = Decided::of(&bundle.config.spec, &options, &machine, Mode::Rehearsed)?;
         let prepared = prepare(bundle, &root, &mut options, &machine, Some(&decided.view()))?;
         Ok((decided.describe(), prepared))
     }
@@ -177,7 +177,8 @@ impl Container {
         self.entry.write_file("config.json", &bundle.text)?;
         let machine = Machine::look()?;
         let spec = &bundle.config.spec;
-        let mut decided = Decided::of(spec, &options, &machine)?;
+        let mut decided = Decided::of(spec, &options, &machine, Mode::Really)?;
+        self.scope = decided.scope().map(str::to_owned);
         let mut prepared = prepare(bundle, &root, &mut options, &machine, Some(&decided.view()))?;
         match (prepared.notifies(), listener::path(spec)?) {
             // Who starts it tells the agent.

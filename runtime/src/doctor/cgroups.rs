@@ -6,9 +6,9 @@
 use std::path::Path;
 
 use super::distribution::Distribution;
-use super::machine::As;
+use super::machine::{As, Lacking};
 use super::{Check, Found, Machine, Need};
-use crate::cgroup::{Controller, Layout, Version};
+use crate::cgroup::{Controller, DELEGATE, Layout, Version};
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -120,6 +120,7 @@ fn controllers(machine: &dyn Machine) -> Found {
 
 /// What a container must at least be held to.
 const LEAST: &str = "limits=memory+pids";
+const LEAST_OF_ALL: [Controller; 2] = [Controller::Memory, Controller::Pids];
 
 fn delegated(machine: &dyn Machine) -> Found {
     let layout = layout(machine);
@@ -146,8 +147,42 @@ fn delegated(machine: &dyn Machine) -> Found {
             let fix = "mount the control groups writable, or leave the container this is in";
             Found::missing(reason(&why)).fix(fix)
         }
-        (Err(why), _) => Found::missing(reason(&why)).fixes(advice(machine, &why)).fixes(given(machine)),
+        (Err(why), _) if !layout.is_unified() => {
+            Found::missing(reason(&why)).fixes(advice(machine, &why)).fixes(given(machine))
+        }
+        (Err(why), _) => match machine.scope() {
+            Ok(there) => in_scope(&layout, &there),
+            Err(Lacking { why: also, fix }) => {
+                // A group that holds processes can be helped without systemd.
+                let own = advice(machine, &why).filter(|advice| !advice.contains("systemd-run"));
+                let by_systemd = fix.filter(|_| has_systemd(machine));
+                let given = if by_systemd.is_some() { vec![] } else { given(machine) };
+                let found = Found::missing(format!("{}, and {also}", reason(&why)));
+                found.fixes(own).fixes(by_systemd).fixes(given)
+            }
+        },
     }
+}
+
+/// What is to be had in a scope that this user's systemd makes for a job, as `jobc run` asks it.
+fn in_scope(layout: &Layout, there: &[Controller]) -> Found {
+    let wanted = [Controller::Memory, Controller::Pids, Controller::Cpu, Controller::Cpuset];
+    let names = |list: Vec<Controller>| list.iter().map(|one| one.name()).collect::<Vec<_>>().join(", ");
+    let (has, lacks): (Vec<_>, Vec<_>) =
+        wanted.into_iter().filter(|one| layout.version(*one).is_some()).partition(|one| there.contains(one));
+    let least = LEAST_OF_ALL.iter().all(|one| has.contains(one));
+    if lacks.is_empty() {
+        return Found::ok(format!("this user's systemd makes a scope for each job, with {}", names(has)));
+    }
+    if least {
+        let words = format!(
+            "this user's systemd makes a scope for each job, with {}; it was not given {}",
+            names(has),
+            names(lacks)
+        );
+        return Found::limited(words).fix(DELEGATE);
+    }
+    Found::missing(format!("this user's systemd was not given {}", names(lacks))).fix(DELEGATE)
 }
 
 fn first_line(text: &str) -> &str {
@@ -199,9 +234,7 @@ fn hand_on(machine: &dyn Machine) -> String {
     if !has_systemd(machine) {
         return "as root: write `+cpu +cpuset` to cgroup.subtree_control of the groups above".to_owned();
     }
-    "as root: mkdir -p /etc/systemd/system/user@.service.d && printf '[Service]\\nDelegate=cpu cpuset io memory pids\\n' \
-     >/etc/systemd/system/user@.service.d/delegate.conf && systemctl daemon-reload; then log in again"
-        .to_owned()
+    DELEGATE.to_owned()
 }
 
 /// Whether systemd is the first process (sd_booted(3)).
@@ -215,7 +248,12 @@ fn born_inside(machine: &dyn Machine) -> Found {
     }
     // Nothing is limited, so this asks for a place alone.
     let groups = machine.attempt("limits=", As::Me).unwrap_or_default();
-    let Some(group) = groups.lines().find_map(|line| line.strip_prefix("v2 ")) else {
+    let group = groups.lines().find_map(|line| line.strip_prefix("v2 ")).map(str::to_owned);
+    let scope = || {
+        let helps = !machine.user().is_root() && layout(machine).is_unified() && machine.scope().is_ok();
+        helps.then(|| "a scope of this user's systemd".to_owned())
+    };
+    let Some(group) = group.or_else(scope) else {
         return Found::missing("this user may make no group of version 2").follows("cgroup.delegated");
     };
     match super::kernel::number(machine) {

@@ -10,8 +10,10 @@ use std::time::Duration;
 use rustix::fs::Access;
 use serde::Serialize;
 
+use crate::cgroup::{Controller, Layout};
 use crate::gpu::{self, Inventory};
 use crate::id_map::subordinate::name_in;
+use crate::scope::{Holder, Scope};
 use crate::syscall::available::{Call, available};
 use crate::timed;
 
@@ -39,12 +41,23 @@ pub trait Machine: Send + Sync + 'static {
     fn ask(&self, program: &str, arguments: &[&str]) -> Result<String, String>;
     /// Carries out steps of [`super::probe`] in a process of its own: what they said, or which failed and why.
     fn attempt(&self, steps: &str, as_whom: As) -> Result<String, String>;
+    /// The controllers that a scope of this user's systemd would have; or why there is none to be had.
+    fn scope(&self) -> Result<Vec<Controller>, Lacking>;
     /// Whether the kernel has a system call.
     fn call(&self, call: Call) -> bool;
     /// The machine whose files the drivers of GPUs are told by.
     fn driver(&self) -> Box<dyn Machine>;
     /// The GPUs.
     fn gpus(&self) -> Inventory;
+}
+
+/// Why something is not to be had, and how it would be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lacking {
+    /// The reason.
+    pub why: String,
+    /// What to do, where there is anything.
+    pub fix: Option<String>,
 }
 
 /// As whom a try is made.
@@ -182,6 +195,16 @@ impl Machine for ThisMachine {
         }
         let why = said.text.trim();
         Err(if why.is_empty() { format!("the try ended with {}", said.status) } else { why.to_owned() })
+    }
+
+    fn scope(&self) -> Result<Vec<Controller>, Lacking> {
+        let scope =
+            Scope::within(&Holder::Container("doctor".to_owned()), PATIENCE).map_err(|error| Lacking {
+                why: error.message,
+                fix: error.help.map(|help| help.trim_end_matches("; or ").to_owned()),
+            })?;
+        let layout = Layout::detect().unwrap_or_default();
+        Ok(layout.unified.map(|tree| scope.group.controllers(&tree)).unwrap_or_default())
     }
 
     fn call(&self, call: Call) -> bool {

@@ -2,8 +2,9 @@
 
 use rustix::fs::Access;
 
-use super::machine::{As, Entry, User};
+use super::machine::{As, Entry, Lacking, User};
 use super::*;
+use crate::cgroup::Controller;
 use crate::gpu::{self, Inventory};
 use crate::syscall::available::Call;
 
@@ -15,6 +16,7 @@ use crate::syscall::available::Call;
 /// write /dev/fuse                  may be read and written; `read`, `there`, `set-uid` are the other rights
 /// program runc = /usr/sbin/runc: runc version 1.1.5
 /// refuse net = operation not permitted (EPERM)        a step of this user's tries; `refuse nobody:net` of others'
+/// scope memory pids                what a scope of this user's systemd would have; without the line there is none
 /// lack clone3
 /// hang /proc/swaps                 a file that is never read to its end
 /// variable HOME = /home/ada
@@ -134,6 +136,15 @@ impl Machine for Described {
         let facts =
             place.map(|path| self.value("place", path).unwrap_or("/ true 68719476736").replace(' ', "\n"));
         Ok(facts.unwrap_or_default())
+    }
+
+    fn scope(&self) -> Result<Vec<Controller>, Lacking> {
+        let list =
+            self.all("scope").next().map(|list| list.split(' ').filter_map(Controller::named).collect());
+        list.ok_or_else(|| Lacking {
+            why: "cannot reach this user's systemd".to_owned(),
+            fix: Some("log in by ssh".to_owned()),
+        })
     }
 
     fn call(&self, call: Call) -> bool {
@@ -267,16 +278,37 @@ fn a_user_whom_few_controllers_were_handed_on_to() {
 #[test]
 fn a_user_whom_nobody_gave_groups() {
     let of = |machine: &str| one("cgroup.delegated", &format!("user 1000 ada\n{NOT_GIVEN}\n{machine}")).fix;
-    let own = "start it in a group of your own, as by `systemd-run`";
     let root = "as root: mkdir /sys/fs/cgroup/ada, chown it with its cgroup.procs and cgroup.subtree_control to ada, and \
                 start their shell in a group below it";
     assert_eq!(of(""), [root]);
-    let log_in = "log in by ssh, at a terminal or with machinectl shell, so that systemd makes groups";
-    assert_eq!(of("there /run/systemd/system"), [own, log_in]);
+    // Who has a systemd that cannot be reached is told how it is, and not to ask it by hand.
+    assert_eq!(of("there /run/systemd/system"), ["log in by ssh"]);
     let v1 = "/proc/self/cgroup = 4:memory:/\n/proc/self/mountinfo = 31 23 0:28 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory";
     let each =
         "as root: make a group for ada in each tree of version 1, chown it, and start their shell in it";
     assert_eq!(of(v1), [each]);
+}
+
+#[test]
+fn a_user_whose_systemd_makes_scopes() {
+    let of = |controllers: &str| {
+        let found = one("cgroup.delegated", &format!("user 1000 ada\n{NOT_GIVEN}\nscope {controllers}"));
+        let fix =
+            found.fix.iter().map(|fix| format!("; {}", fix.split_once(": ").map_or("", |(who, _)| who)));
+        format!("{:?}: {}{}", found.status, found.found, fix.collect::<String>())
+    };
+    assert_eq!(
+        of("cpuset cpu io memory pids"),
+        "Ok: this user's systemd makes a scope for each job, with memory, pids, cpu, cpuset"
+    );
+    assert_eq!(
+        of("memory pids"),
+        "Limited: this user's systemd makes a scope for each job, with memory, pids; it was not given cpu, cpuset; as root"
+    );
+    assert_eq!(of("cpu cpuset"), "Missing: this user's systemd was not given memory, pids; as root");
+    let born = |machine: &str| one("cgroup.born-inside", &format!("user 1000 ada\n{NOT_GIVEN}\n{machine}"));
+    assert_eq!(born("scope memory").found, "in a scope of this user's systemd");
+    assert_eq!(born("").status, Status::Missing);
 }
 
 #[test]

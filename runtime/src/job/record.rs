@@ -33,6 +33,9 @@ pub struct Record {
     /// Its supervisor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub supervisor: Option<Process>,
+    /// The scope of this user's systemd that it runs in, by its unit's name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scope: Option<String>,
     /// When it was submitted.
     pub submitted: Time,
     /// When its first task was let go.

@@ -27,6 +27,8 @@ pub struct Submission {
     pub without_gpus: bool,
     /// Go on where a limit cannot be enforced, and record it.
     pub allow_unenforced: bool,
+    /// A scope of this user's systemd is wanted around the supervisor, where limits have no other place ([`crate::scope`]).
+    pub scope: bool,
     /// Roots in place of images: of every role, or by role. A folder, an archive, an unpacked bundle, or `host`.
     pub roots: IndexMap<String, String>,
     /// The images of roles that name one, in the store; nothing where no role does.

@@ -52,6 +52,7 @@ pub(super) fn first_record(
         owner: rustix::process::getuid().as_raw(),
         state: JobState::Preparing,
         supervisor: Process::of(std::process::id()),
+        scope: None,
         submitted: Time::now(),
         started: None,
         ended: None,

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use rustix::io::{FdFlags, fcntl_setfd};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::Inherited;
 use crate::error::{Error, Kind, Result};
@@ -102,6 +103,15 @@ fn inherited(word: &OsString) -> Result<OwnedFd> {
     let fd = unsafe { OwnedFd::from_raw_fd(number) };
     fcntl_setfd(&fd, FdFlags::CLOEXEC).map_err(|errno| Error::machine("take a descriptor over", errno))?;
     Ok(fd)
+}
+
+/// A supervisor holds some descriptors for each task; what a task may open stays as it was.
+pub(super) fn raise_open_files() -> (u64, u64) {
+    let limit = getrlimit(Resource::Nofile);
+    let number = |limit: Option<u64>| limit.unwrap_or(u64::MAX);
+    let before = (number(limit.current), number(limit.maximum));
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
+    before
 }
 
 fn misused() -> Error {

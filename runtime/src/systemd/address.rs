@@ -69,8 +69,12 @@ pub(super) fn of_machine() -> (Vec<Address>, bool) {
 }
 
 /// Where the systemd of this user is, and whether somebody has named the place.
+///
+/// Without `XDG_RUNTIME_DIR`, as after su(1) and under cron, it is looked for where pam_systemd(8) would have it.
 pub(super) fn of_user() -> (Vec<Address>, bool) {
-    let folder = named("XDG_RUNTIME_DIR").map(PathBuf::from);
+    let uid = rustix::process::geteuid();
+    let usual = || (!uid.is_root()).then(|| format!("/run/user/{}", uid.as_raw()));
+    let folder = named("XDG_RUNTIME_DIR").or_else(usual).map(PathBuf::from);
     let bus = named("DBUS_SESSION_BUS_ADDRESS");
     let mut addresses: Vec<Address> =
         folder.iter().map(|folder| Address::at(folder.join("systemd/private"), false)).collect();

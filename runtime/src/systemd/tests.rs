@@ -170,7 +170,8 @@ fn a_bus_is_greeted_and_told_which_signals_are_wanted() {
     let mut systemd = fake.connect(true).expect("it is there");
     systemd.set(&unit(), &[("TasksMax".to_owned(), Value::Uint64(5))]).expect("set");
     systemd.set(&unit(), &[]).expect("nothing to set");
-    systemd.attach(&unit(), 78).expect("attached");
+    systemd.attach(&unit(), "", 78).expect("attached");
+    systemd.attach(&unit(), "/jobc/train.1/main-0", 78).expect("attached");
     systemd.stop(&unit()).expect("stopped");
     systemd.forget(&unit());
     insta::assert_snapshot!(fake.asked(), @"
@@ -179,9 +180,30 @@ fn a_bus_is_greeted_and_told_which_signals_are_wanted() {
     Subscribe() 
     SetUnitProperties(sba(sv)) jobc-demo.scope TasksMax
     AttachProcessesToUnit(ssau) jobc-demo.scope
+    AttachProcessesToUnit(ssau) jobc-demo.scope /jobc/train.1/main-0
     StopUnit(ss) jobc-demo.scope replace
     ResetFailedUnit(s) jobc-demo.scope
     ");
+}
+
+#[test]
+fn a_scope_is_made_with_a_group_to_divide() {
+    let made = |does| {
+        let fake = Fake::new(does);
+        let unit = Unit::application("train.1");
+        let came =
+            fake.connect(false).and_then(|mut systemd| systemd.start_scope(&unit, "jobc job train.1", 77));
+        (came.map_err(|error| (error.kind, error.to_string())), fake.asked())
+    };
+    let (came, asked) = made(Does::Ends("done"));
+    assert_eq!(came, Ok(()));
+    insta::assert_snapshot!(asked, @"
+    StartTransientUnit(ssa(sv)a(sa(sv))) jobc-train.1.scope replace Description jobc job train.1 Slice app.slice Delegate TasksMax PIDs CollectMode inactive-or-failed
+    ");
+    // Whoever has the name by then: another is tried.
+    let (came, _) = made(Does::Refuses("StartTransientUnit", "org.freedesktop.systemd1.UnitExists", true));
+    let why = "systemd does not make the unit `jobc-train.1.scope`: It says why";
+    assert_eq!(came, Err((Kind::State, why.to_owned())));
 }
 
 #[test]

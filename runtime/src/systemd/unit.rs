@@ -3,11 +3,15 @@
 //! `slice:prefix:name` is the form that runc, crun and their callers agree on; where a unit's group lies follows from the names of
 //! its slices (systemd.slice(5)).
 
+use std::path::Path;
+
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Kind, Result};
 
 const PLACE: &str = "/linux/cgroupsPath";
+/// How many bytes a unit's name may have (systemd.unit(5)).
+const LONGEST: usize = 255;
 const HELP: &str = "write `slice:prefix:name`, such as `system.slice:jobc:demo`, or leave it empty";
 
 /// A unit of systemd's that holds a container's processes.
@@ -72,6 +76,42 @@ impl Unit {
         Ok(unit)
     }
 
+    /// The scope of a job or container called `name` among a user's applications (systemd.special(7), `app.slice`).
+    ///
+    /// What cannot stand in a unit's name is written as systemd.unit(5) escapes it, `\x2b`; a name is cut where it would be too long.
+    pub fn application(name: &str) -> Self {
+        let mut stem = String::from("jobc-");
+        for letter in name.bytes() {
+            if letter.is_ascii_alphanumeric() || b":-_.".contains(&letter) {
+                stem.push(letter.into());
+            } else {
+                stem += &format!("\\x{letter:02x}");
+            }
+        }
+        // With room for `-<pid>.scope`.
+        stem.truncate(LONGEST - 20);
+        Self { name: stem + ".scope", slice: "app.slice".to_owned(), user: true }
+    }
+
+    /// The unit of a systemd, a user's or the machine's, that a group lies in, and the group's path in it: empty, or with a slash at its
+    /// start.
+    ///
+    /// `group` is relative to the group of that systemd. Units that are no slices have no others below them.
+    pub fn holding(group: &Path, user: bool) -> Option<(Self, String)> {
+        let mut names = group.iter().map(|name| name.to_str());
+        let mut slice = "-.slice";
+        loop {
+            let name = names.next()??;
+            if is_slice(name) {
+                slice = name;
+                continue;
+            }
+            name.rsplit_once('.').filter(|(_, kind)| matches!(*kind, "scope" | "service"))?;
+            let below = names.map(|name| Some(format!("/{}", name?))).collect::<Option<String>>()?;
+            return Some((Self { name: name.to_owned(), slice: slice.to_owned(), user }, below));
+        }
+    }
+
     /// Whether it is a slice, in which systemd puts no process.
     pub fn is_slice(&self) -> bool {
         is_slice(&self.name)
@@ -100,7 +140,7 @@ fn check(name: &str) -> std::result::Result<(), String> {
         Some(letter) => {
             Err(format!("has a `{}`, which cannot stand in the name of a unit", letter.escape_debug()))
         }
-        None if name.len() > 255 => Err("is longer than the 255 bytes of a unit's name".to_owned()),
+        None if name.len() > LONGEST => Err("is longer than the 255 bytes of a unit's name".to_owned()),
         None => Ok(()),
     }
 }

@@ -17,6 +17,7 @@ use jobc_runtime::container::make::{self, Request, Then};
 use jobc_runtime::container::wait::Manner;
 use jobc_runtime::error::{Error, Kind, Result};
 use jobc_runtime::root::Root;
+use jobc_runtime::scope::Holder;
 use jobc_runtime::signals::Signals;
 use jobc_runtime::state::Id;
 use jobc_runtime::state::store::Store;
@@ -70,6 +71,7 @@ pub(super) fn run(args: &RunArgs, folder: &Path) -> Result<u8> {
     let request = Request {
         options: Options {
             allow_unenforced: args.allow_unenforced,
+            scope: Some(Holder::Container(id.to_string())),
             io_uncounted: true,
             ..Options::default()
         },
@@ -83,6 +85,11 @@ pub(super) fn run(args: &RunArgs, folder: &Path) -> Result<u8> {
     }
     allocation.make()?;
     let made = begun.make(&copy, request, Then::Attend, Some(&signals))?;
+    if let Some(unit) = made.container.scope.as_ref().filter(|_| args.verbose) {
+        terminal::eprint(&format!(
+            "control group: in the scope `{unit}` that this user's systemd has made\n"
+        ));
+    }
     let mut warn = |text: &str| terminal::eprint(&container_warning(text));
     for text in made.container.said.iter().chain(&made.container.record.unenforced) {
         warn(text);

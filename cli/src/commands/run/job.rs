@@ -18,10 +18,11 @@ use std::path::PathBuf;
 use camino::{Utf8Path, Utf8PathBuf};
 use jobc_compiler::compile::Artifact;
 use jobc_runtime::admission::ledger::Ledger;
-use jobc_runtime::admission::limits;
+use jobc_runtime::admission::limits::Limits;
 use jobc_runtime::error::{Error, Kind, Result};
 use jobc_runtime::job::TaskId;
 use jobc_runtime::job::record::Record;
+use jobc_runtime::scope::lingers;
 use jobc_runtime::signals::Signals;
 use jobc_schema::plan::JobPlan;
 
@@ -31,12 +32,16 @@ use crate::commands::follow::printer::Look;
 use crate::commands::follow::{Follower, Shown};
 use crate::commands::jobs::{Jobs, span};
 use crate::commands::stop::exit_code;
+use crate::report::container_warning;
 use crate::table::Table;
 use attend::{Asked, Running};
 use jobc_oci::OWN_FAILURE;
 
 /// The exit code of a job that somebody ended.
 const INTERRUPTED: u8 = 130;
+
+/// What whoever leaves a job to itself should know, where nobody has enabled lingering.
+const ENDS_WITH_LOG_IN: &str = "your systemd keeps the limits, and ends with your last log-in, and the job with it; `loginctl enable-linger` keeps both";
 
 /// What is to be carried out: one job, or each of a matrix.
 struct Built {
@@ -83,18 +88,20 @@ pub(super) fn run_plan(args: &RunArgs, folder: &Utf8Path, format: FormatArg) -> 
 }
 
 fn carry_out(args: &RunArgs, built: &Built, jobs: &Jobs, format: FormatArg) -> Result<u8> {
+    // Once for all tasks and jobs, and before an image is fetched for a job that cannot start.
+    let limits = Limits::of(built.first_bundles())?;
     if !args.allow_unenforced {
-        // Once for all tasks and jobs, and before an image is fetched for a job that cannot start.
-        limits::check(built.first_bundles())?;
+        limits.check()?;
     }
+    let scope = limits.want_scope();
     if args.dry_run {
-        return dry_run::show(args, built, jobs.places()).map(|()| 0);
+        return dry_run::show(args, built, jobs.places(), scope).map(|()| 0);
     }
     // From here on a Ctrl-C is one for the job.
     let signals = Signals::take()?;
     let task = args.terminal.as_deref().map(|word| lent(word, built)).transpose()?;
     let images = images::provide(args, built, &signals, format)?;
-    let submitted = submit::submit(args, built, &images, jobs.places())?;
+    let submitted = submit::submit(args, built, &images, jobs.places(), scope)?;
     let (ours, theirs) = match &task {
         Some(_) => terminal::socket_pair().map(|(ours, theirs)| (Some(ours), Some(theirs)))?,
         None => (None, None),
@@ -104,12 +111,19 @@ fn carry_out(args: &RunArgs, built: &Built, jobs: &Jobs, format: FormatArg) -> R
     drop(images);
     if args.verbose {
         for (job, Running { folder, .. }) in built.jobs.iter().zip(&running) {
-            crate::terminal::eprint(&dry_run::described(&job.plan, folder)?);
+            let scope = Record::read(folder)?.and_then(|record| record.scope);
+            crate::terminal::eprint(&dry_run::described(&job.plan, folder, scope.as_deref())?);
         }
     }
     if args.detach {
         let ids: String = running.iter().map(|job| format!("{}\n", job.folder.id)).collect();
         crate::terminal::print(&ids);
+        let in_scope = |job: &Running| {
+            Record::read(&job.folder).is_ok_and(|record| record.is_some_and(|record| record.scope.is_some()))
+        };
+        if scope && running.iter().any(in_scope) && !lingers() {
+            crate::terminal::eprint(&container_warning(ENDS_WITH_LOG_IN));
+        }
         return Ok(0);
     }
     let mut asked = Asked::default();

@@ -13,10 +13,14 @@ use rustix::io::Errno;
 
 use super::super::limit::{GO_ON, Limit};
 use super::super::path::GroupPath;
-use super::super::{Controller, Hierarchy, Unified};
+use super::super::{Controller, Hierarchy, ScopeGroup, Unified};
 use super::below;
 use crate::error::{Error, Kind};
 use crate::machine::{Status, in_user_namespace};
+
+/// How root has systemd give its users' systemds more controllers (systemd.resource-control(5), `Delegate=`).
+pub(crate) const DELEGATE: &str = "as root: mkdir -p /etc/systemd/system/user@.service.d && printf '[Service]\\nDelegate=cpu cpuset io memory pids\\n' \
+     >/etc/systemd/system/user@.service.d/delegate.conf && systemctl daemon-reload; then log in again";
 
 /// The group to make a group in, relative to the mount, and the names below it.
 pub(super) type Place = (PathBuf, Vec<String>);
@@ -29,9 +33,11 @@ pub(super) enum Refusal {
     /// This user was given none of the groups that this process is in.
     NotGiven { own: PathBuf },
     /// The group that was given holds processes, so its controllers cannot be passed on.
-    HoldsProcesses { group: PathBuf, controllers: String },
+    HoldsProcesses { group: PathBuf, controllers: Vec<Controller> },
     /// The group that was given does not have the controllers.
-    Lacks { group: PathBuf, controllers: String },
+    Lacks { group: PathBuf, controllers: Vec<Controller> },
+    /// The group of this user's systemd does not have the controllers, so no scope of its has.
+    NotDelegated { group: PathBuf, controllers: Vec<Controller> },
     /// The group of this process cannot be seen from here.
     OutOfSight,
 }
@@ -40,6 +46,19 @@ impl Refusal {
     /// That a limit cannot be enforced for this reason.
     pub(super) fn about(&self, limit: &Limit) -> Error {
         Error::new(Kind::Unenforceable, self.to_string()).at(&limit.place).help(self.help())
+    }
+
+    /// The controllers that are lacking where others can be had.
+    pub(super) fn lacking(&self) -> &[Controller] {
+        match self {
+            Self::Lacks { controllers, .. } | Self::NotDelegated { controllers, .. } => controllers,
+            _ => &[],
+        }
+    }
+
+    /// Whether a group that was given to this user would do.
+    pub(super) fn is_for_want_of_a_group(&self) -> bool {
+        matches!(self, Self::NotGiven { .. } | Self::HoldsProcesses { .. } | Self::Lacks { .. })
     }
 
     fn help(&self) -> String {
@@ -53,9 +72,10 @@ impl Refusal {
             ),
             Self::Lacks { group, controllers } => format!(
                 "have root switch them on for it (`+{}` in `cgroup.subtree_control` of the group above `{}`, or `Delegate=` of its unit); or {GO_ON}",
-                controllers.replace(' ', " +"),
+                names(controllers, " +"),
                 group.display()
             ),
+            Self::NotDelegated { .. } => format!("{DELEGATE}; or {GO_ON}"),
             Self::NotMounted | Self::OutOfSight => GO_ON.to_owned(),
         }
     }
@@ -74,12 +94,20 @@ impl fmt::Display for Refusal {
             }
             Self::HoldsProcesses { group, controllers } => write!(
                 f,
-                "the control group `{}` holds processes itself, so it cannot pass on `{controllers}`",
-                group.display()
+                "the control group `{}` holds processes itself, so it cannot pass on `{}`",
+                group.display(),
+                names(controllers, " ")
             ),
             Self::Lacks { group, controllers } => {
-                write!(f, "the control group `{}` was not given `{controllers}`", group.display())
+                let names = names(controllers, " ");
+                write!(f, "the control group `{}` was not given `{names}`", group.display())
             }
+            Self::NotDelegated { group, controllers } => write!(
+                f,
+                "this user's systemd, whose control group is `{}`, was not given `{}`",
+                group.display(),
+                names(controllers, " ")
+            ),
             Self::OutOfSight => f.write_str("the control group of this process is not mounted here"),
         }
     }
@@ -128,26 +156,51 @@ pub(super) fn in_tree(unified: &Unified, path: &GroupPath, needed: &[Controller]
 
 /// Whether groups below `folder` can have the controllers.
 fn passes_on(folder: &Path, needed: &[Controller]) -> Result<(), Refusal> {
-    let missing = |file: &str, names: &[&str]| -> Vec<String> {
+    let list = |file: &str| {
         let text = fs::read_to_string(folder.join(file)).unwrap_or_default();
-        let there: Vec<&str> = text.split_whitespace().collect();
-        names.iter().filter(|name| !there.contains(name)).map(|name| (*name).to_owned()).collect()
+        text.split_whitespace().filter_map(Controller::named).collect::<Vec<_>>()
     };
-    let mut names: Vec<&str> =
-        needed.iter().filter(|one| !one.needs_no_switch()).map(|one| one.name()).collect();
-    names.dedup();
-    let off = missing("cgroup.subtree_control", &names);
+    let off = missing(needed, &list("cgroup.subtree_control"));
     if off.is_empty() {
         return Ok(());
     }
-    let lacking = missing("cgroup.controllers", &names);
+    let lacking = missing(needed, &list("cgroup.controllers"));
     if !lacking.is_empty() {
-        return Err(Refusal::Lacks { group: folder.to_owned(), controllers: lacking.join(" ") });
+        return Err(Refusal::Lacks { group: folder.to_owned(), controllers: lacking });
     }
     if fs::read_to_string(folder.join("cgroup.procs")).is_ok_and(|list| !list.is_empty()) {
-        return Err(Refusal::HoldsProcesses { group: folder.to_owned(), controllers: off.join(" ") });
+        return Err(Refusal::HoldsProcesses { group: folder.to_owned(), controllers: off });
     }
     Ok(())
+}
+
+/// Those of the controllers that are not there, each once.
+fn missing(needed: &[Controller], there: &[Controller]) -> Vec<Controller> {
+    let lacks = |one: &Controller| !one.needs_no_switch() && !there.contains(one);
+    let mut missing: Vec<Controller> = needed.iter().copied().filter(lacks).collect();
+    missing.dedup();
+    missing
+}
+
+/// The place in a scope that this user's systemd would make: it has what the group of that systemd has.
+pub(super) fn in_scope(
+    unified: &Unified,
+    scope: &ScopeGroup,
+    path: &GroupPath,
+    needed: &[Controller],
+) -> Result<Place, Refusal> {
+    let lacking = missing(needed, &scope.controllers(unified));
+    if lacking.is_empty() {
+        Ok((scope.systemd.join(&scope.below), path.names.clone()))
+    } else {
+        let group = below(&unified.mount, &scope.systemd);
+        Err(Refusal::NotDelegated { group, controllers: lacking })
+    }
+}
+
+/// The names of controllers, with something between them.
+fn names(controllers: &[Controller], between: &str) -> String {
+    controllers.iter().map(|one| one.name()).collect::<Vec<_>>().join(between)
 }
 
 /// Whether a process of this group may be made in, or moved to, the group `to`.

@@ -8,7 +8,8 @@ use rustix::fs::Uid;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::cgroup::{Unified, Version};
+use crate::cgroup::{ScopeGroup, Unified, Version};
+use crate::systemd::Unit;
 
 /// A made-up unified tree: a line a group, its path, then what it has.
 ///
@@ -45,6 +46,17 @@ fn tree(lines: &str) -> tempfile::TempDir {
 
 /// The plan for a user without rights, as lines; paths below the tree begin with `/cg`.
 fn check(lines: &str, own: &str, path: Option<&str>, resources: &Value) -> Option<String> {
+    check_in(lines, own, path, None, resources)
+}
+
+/// The same for one who has a systemd that would make a scope.
+fn check_in(
+    lines: &str,
+    own: &str,
+    path: Option<&str>,
+    scope: Option<&ScopeGroup>,
+    resources: &Value,
+) -> Option<String> {
     if !rustix::process::geteuid().is_root() {
         eprintln!("skipped: only root can see with a user's eyes");
         return None;
@@ -53,26 +65,34 @@ fn check(lines: &str, own: &str, path: Option<&str>, resources: &Value) -> Optio
     if !lines.starts_with("/ given") {
         fs::set_permissions(root.path(), Permissions::from_mode(0o755)).expect("its mode");
     }
-    let all = [Controller::Cpu, Controller::Memory, Controller::Pids];
-    let layout = Layout {
-        hierarchies: vec![],
-        unified: Some(Unified {
-            mount: root.path().to_owned(),
-            controllers: Vec::from(all).into(),
-            own: Some(own.into()),
-            // Then permissions are asked for, of whoever the test is.
-            writable: false,
-        }),
-    };
-    let told = as_nobody(|| told(&layout, path, resources));
+    let layout = on(root.path(), own);
+    let told = as_nobody(|| told_in(&layout, path, scope, resources));
     Some(told.replace(&root.path().display().to_string(), "/cg"))
 }
 
+/// The unified tree there, in which this process is in the group `own`.
+fn on(root: &Path, own: &str) -> Layout {
+    let all = [Controller::Cpu, Controller::Memory, Controller::Pids];
+    let tree = Unified {
+        mount: root.to_owned(),
+        controllers: Vec::from(all).into(),
+        own: Some(own.into()),
+        // Then permissions are asked for, of whoever the test is.
+        writable: false,
+    };
+    Layout { hierarchies: vec![], unified: Some(tree) }
+}
+
 fn told(layout: &Layout, path: Option<&str>, resources: &Value) -> String {
+    told_in(layout, path, None, resources)
+}
+
+fn told_in(layout: &Layout, path: Option<&str>, scope: Option<&ScopeGroup>, resources: &Value) -> String {
     let resources = serde_json::from_value(resources.clone()).expect("resources");
     let request = Request {
         id: "demo",
         path,
+        scope,
         resources: Some(&resources),
         counts_io: true,
         user_namespace: true,
@@ -158,6 +178,54 @@ fn a_given_group_without_the_controller_cannot_limit() {
     insta::assert_snapshot!(told, @r#"
         config.json: /linux/resources/memory/limit: the control group `/cg/a` was not given `memory`
             have root switch them on for it (`+memory` in `cgroup.subtree_control` of the group above `/cg/a`, or `Delegate=` of its unit); or remove it from config.json, or go on without it by `--allow-unenforced`
+    "#);
+}
+
+#[test]
+fn what_a_given_group_has_is_kept_where_another_controller_is_lacking() {
+    let lines = "/ has:memory,cpu on:memory,cpu\n/a given has:memory on:memory\n/a/b given procs has:memory";
+    let resources = json!({"memory": {"limit": 4096}, "cpu": {"shares": 512}});
+    let Some(told) = check(lines, "a/b", None, &resources) else { return };
+    assert!(
+        told.starts_with(
+            "config.json: /linux/resources/cpu/shares: the control group `/cg/a/b` was not given `cpu`"
+        ),
+        "{told}"
+    );
+    let root = tree(lines);
+    let layout = on(root.path(), "a/b");
+    let plan = as_nobody(|| {
+        let resources = serde_json::from_value(resources).expect("resources");
+        let request = Request {
+            id: "demo",
+            resources: Some(&resources),
+            allow_unenforced: true,
+            user_namespace: true,
+            ..Request::default()
+        };
+        Plan::of(&layout, &request).expect("allowed")
+    });
+    assert!(plan.describe().iter().any(|line| line == "write `4096` to its `memory.max`"), "{plan:?}");
+    assert_eq!((plan.unenforced.len(), plan.lacks_group), (1, true));
+}
+
+#[test]
+fn a_scope_of_the_users_systemd_has_what_that_was_given() {
+    let scope = ScopeGroup::of(&Unit::application("train.1"), Path::new("user.slice/user@7.service"));
+    let lines = "/ has:memory,cpu on:memory,cpu\n\
+        /user.slice/session.scope procs has:memory,cpu\n\
+        /user.slice/user@7.service has:memory";
+    let own = "user.slice/session.scope";
+    let path = Some("/jobc/train.1/main-0");
+    let Some(told) = check_in(lines, own, path, Some(&scope), &memory()) else { return };
+    insta::assert_snapshot!(told, @r#"
+        make the control group `/cg/user.slice/user@7.service/app.slice/jobc-train.1.scope/jobc/train.1/main-0`
+        write `4096` to its `memory.max`
+    "#);
+    let more = json!({"memory": {"limit": 4096}, "cpu": {"shares": 512}});
+    insta::assert_snapshot!(check_in(lines, own, path, Some(&scope), &more).expect("not skipped"), @r#"
+        config.json: /linux/resources/cpu/shares: this user's systemd, whose control group is `/cg/user.slice/user@7.service`, was not given `cpu`
+            as root: mkdir -p /etc/systemd/system/user@.service.d && printf '[Service]\nDelegate=cpu cpuset io memory pids\n' >/etc/systemd/system/user@.service.d/delegate.conf && systemctl daemon-reload; then log in again; or remove it from config.json, or go on without it by `--allow-unenforced`
     "#);
 }
 

@@ -52,3 +52,36 @@ fn paths_that_name_none() {
     let long = format!("a.slice:b:{}", "x".repeat(250));
     assert!(check(Some(&long), false).contains("255 bytes"));
 }
+
+#[test]
+fn the_scope_of_an_application() {
+    let of = |name: &str| {
+        let unit = Unit::application(name);
+        assert_eq!((unit.slice.as_str(), unit.user), ("app.slice", true));
+        assert_eq!(super::check(&unit.name), Ok(()), "systemd takes it");
+        unit.name
+    };
+    assert_eq!(of("train.1"), "jobc-train.1.scope");
+    assert_eq!(of("run-7_x"), "jobc-run-7_x.scope");
+    assert_eq!(of("a+b"), r"jobc-a\x2bb.scope");
+    assert!(of(&"x".repeat(255)).len() < 246, "with room for a process's number");
+}
+
+#[test]
+fn the_unit_that_a_group_lies_in() {
+    let of = |group: &str| {
+        Unit::holding(Path::new(group), true)
+            .map(|(unit, below)| format!("{} in {}: {below}", unit.name, unit.slice))
+    };
+    let scope = "app.slice/jobc-train.1.scope";
+    assert_eq!(of(scope).as_deref(), Some("jobc-train.1.scope in app.slice: "));
+    assert_eq!(
+        of(&format!("{scope}/jobc/train.1/main-0")).as_deref(),
+        Some("jobc-train.1.scope in app.slice: /jobc/train.1/main-0")
+    );
+    assert_eq!(of("a.slice/a-b.slice/x.service/y").as_deref(), Some("x.service in a-b.slice: /y"));
+    assert_eq!(of("x.scope/y.slice").as_deref(), Some("x.scope in -.slice: /y.slice"));
+    for none in ["", "app.slice", "jobc/train.1/main-0", "app.slice/jobc/x.scope"] {
+        assert_eq!(of(none), None, "{none}");
+    }
+}

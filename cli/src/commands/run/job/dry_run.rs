@@ -19,6 +19,7 @@ use jobc_runtime::gpu::{Inventory, Machine};
 use jobc_runtime::job::{Folder, JobId, Places, TaskId};
 use jobc_runtime::provision;
 use jobc_runtime::root::Root;
+use jobc_runtime::scope::{Holder, Scope};
 use jobc_runtime::secrets::Secrets;
 use jobc_runtime::state::Id;
 use jobc_schema::job::Network;
@@ -32,12 +33,14 @@ use crate::commands::jobs::rounded;
 use crate::commands::run::bundle::steps;
 use crate::terminal;
 
-/// Prints what would be done for each job.
-pub(super) fn show(args: &RunArgs, built: &Built, places: &Places) -> Result<()> {
+/// Prints what would be done for each job; with `scope` its groups would be in a scope of this user's systemd.
+pub(super) fn show(args: &RunArgs, built: &Built, places: &Places, scope: bool) -> Result<()> {
     for job in &built.jobs {
         let scratch = Scratch::make(places, &job.plan.name)?;
-        terminal::print(&described(&job.plan, &scratch.folder)?);
-        rehearsed(args, built, job, &scratch.folder)?;
+        let holder = scope.then(|| Holder::Job(scratch.folder.id.clone()));
+        let unit = holder.as_ref().map(Scope::of).transpose()?;
+        terminal::print(&described(&job.plan, &scratch.folder, unit.as_ref().map(Scope::name))?);
+        rehearsed(args, built, job, &scratch.folder, holder.as_ref())?;
     }
     Ok(())
 }
@@ -70,8 +73,8 @@ impl Drop for Scratch {
     }
 }
 
-/// The job as a whole: what it takes, and in which order.
-pub(super) fn described(plan: &JobPlan, folder: &Folder) -> Result<String> {
+/// The job as a whole: what it takes, and in which order. `scope` is the unit around its supervisor, where there is one.
+pub(super) fn described(plan: &JobPlan, folder: &Folder, scope: Option<&str>) -> Result<String> {
     let capacity = Capacity::of_machine(&folder.state)?.with_gpus(Inventory::take(&Machine::here()));
     let network = match plan.network {
         Network::Auto | Network::Host => "the machine's",
@@ -88,6 +91,11 @@ pub(super) fn described(plan: &JobPlan, folder: &Folder) -> Result<String> {
     let tasks: u64 = plan.totals.instances;
     let mut out = format!("job {}: {tasks} task{}\n", folder.id, if tasks == 1 { "" } else { "s" });
     out += &format!("network: {network}\ngang: {gang}\n");
+    if let Some(unit) = scope {
+        out += &format!(
+            "control groups: in the scope `{unit}` that this user's systemd makes around the supervisor\n"
+        );
+    }
     if let Some(seconds) = plan.timeout_seconds {
         out += &format!("timeout: {seconds} s\n");
     }
@@ -129,7 +137,13 @@ fn in_order(role: &RolePlan) -> String {
 }
 
 /// Decides for the first task of each role as a supervisor does, and prints the operations.
-fn rehearsed(args: &RunArgs, built: &Built, job: &BuiltJob, folder: &Folder) -> Result<()> {
+fn rehearsed(
+    args: &RunArgs,
+    built: &Built,
+    job: &BuiltJob,
+    folder: &Folder,
+    scope: Option<&Holder>,
+) -> Result<()> {
     let (images, missing) = images::at_hand(args, built, job)?;
     if !missing.is_empty() {
         let lines: String = missing.iter().map(|line| format!("{line}\n")).collect();
@@ -160,6 +174,7 @@ fn rehearsed(args: &RunArgs, built: &Built, job: &BuiltJob, folder: &Folder) -> 
         let request = Request {
             options: Options {
                 allow_unenforced: args.allow_unenforced,
+                scope: scope.cloned(),
                 secret_environment: given.secret_environment,
                 ..Options::default()
             },

@@ -24,8 +24,17 @@ pub(super) struct Submitted {
 }
 
 /// Makes the folders of all jobs, with what their supervisors need, and takes their locks.
-pub(super) fn submit(args: &RunArgs, built: &Built, images: &Images, places: &Places) -> Result<Submitted> {
-    let submissions = built.jobs.iter().map(|job| submission(args, &job.plan, built, images));
+///
+/// With `scope` each supervisor asks for a scope of this user's systemd.
+pub(super) fn submit(
+    args: &RunArgs,
+    built: &Built,
+    images: &Images,
+    places: &Places,
+    scope: bool,
+) -> Result<Submitted> {
+    let submissions =
+        built.jobs.iter().map(|job| Ok(Submission { scope, ..submission(args, &job.plan, built, images)? }));
     let submissions = submissions.collect::<Result<Vec<_>>>()?;
     let slots = args.parallel.or(built.jobs.first().and_then(|job| job.plan.max_parallel)).unwrap_or(1);
     let mut submitted = Submitted { jobs: Vec::with_capacity(built.jobs.len()) };
