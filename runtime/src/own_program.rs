@@ -52,7 +52,7 @@ impl Environment {
             let (name, needed) = (name.as_bytes(), needed.as_bytes());
             if needed.ends_with(b"_") { name.starts_with(needed) } else { name == needed }
         };
-        self == Self::Whole || NEEDED.iter().any(|needed| is(&needed))
+        self == Self::Whole || NEEDED.iter().any(is)
     }
 }
 

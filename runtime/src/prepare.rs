@@ -153,16 +153,17 @@ pub fn prepare(
     let mut steps = Steps::default();
     steps.always(Operation::EndWithParent(true));
     steps.always(Operation::SetUmask(0));
-    if let Some((soft, hard)) = options.open_files {
-        let resource = linux_raw_sys::general::RLIMIT_NOFILE;
-        steps.always(Operation::SetLimit { name: "RLIMIT_NOFILE", resource, soft, hard });
-    }
     let identity = identity::list(&mut steps, spec, options, machine)?;
     if let Some(streams) = &options.streams {
         let streams = streams.each_ref().map(std::os::fd::AsRawFd::as_raw_fd);
         steps.always(Operation::SetStreams { streams, owner: process.user().uid() });
     }
     files::list(&mut steps, bundle, root, options, groups, &identity, label.as_ref())?;
+    // Only now: with a supervisor's descriptors of many tasks, those that the steps above open have higher numbers.
+    if let Some((soft, hard)) = options.open_files {
+        let resource = linux_raw_sys::general::RLIMIT_NOFILE;
+        steps.always(Operation::SetLimit { name: "RLIMIT_NOFILE", resource, soft, hard });
+    }
     let Rights { filter, becomes } = rights::list(&mut steps, spec, process, &identity, machine)?;
     let environment = std::mem::take(&mut options.secret_environment);
     let program = program::of(process, filter, label, root.folders(), environment)?;

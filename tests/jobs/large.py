@@ -4,6 +4,7 @@
 `--megabytes 2048` is the long form (`just soak`); the default takes some seconds.
 """
 
+import resource
 import sys
 import time
 from pathlib import Path
@@ -20,7 +21,7 @@ name: large-many
 image: host
 network: {network}
 roles:
-  worker: {{instances: 200, shell: sh, run: 'test "$JOBC_INSTANCES" = 200'}}
+  worker: {{instances: 200, shell: sh, run: 'test "$JOBC_INSTANCES" = 200 && test "$(ulimit -n)" = {files}'}}
 """
 
 LONG = """\
@@ -34,6 +35,8 @@ roles:
     run: "yes 'a line of forty-nine letters, again and again and' | head -c {bytes}"
 """
 
+# What a log-in gives as a rule: a supervisor of many tasks needs more, and its tasks are to have no more.
+FILES = 1024
 # The supervisor of a small job has some 10 MiB; what a task prints may add buffers, and no more.
 MEMORY = 48 << 20
 # Four parts of 64 MiB stay of a task's log, and a part is begun before the oldest goes.
@@ -43,7 +46,7 @@ DISK = 5 * (64 << 20)
 def many(jobs, network):
     """Two hundred instances start and end."""
     path = jobs.folder / "many.yaml"
-    path.write_text(MANY.format(network=network))
+    path.write_text(MANY.format(network=network, files=FILES))
     answer = jobs.call("run", "--quiet", *unenforced(jobs), str(path), seconds=120)
     record = jobs.record("large-many")
     if answer.returncode:
@@ -103,6 +106,7 @@ def main():
     options = judge.parse()
     account = {"root": None, "range": user.with_range, "single": user.without_range}[options.user]
     account = account() if account else None
+    resource.setrlimit(resource.RLIMIT_NOFILE, (FILES, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
     with scratch() as folder:
         jobs = Jobs(copied(folder), folder, account)
         cases = [("200 instances", lambda: many(jobs, "host")), ("200 instances on a network of their own", lambda: many(jobs, "job")),

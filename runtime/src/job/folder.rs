@@ -2,7 +2,7 @@
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{ErrorKind, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::FlockOperation;
@@ -11,6 +11,9 @@ use rustix::io::Errno;
 use super::{JobId, TaskId};
 use crate::error::{Error, Kind, Result};
 use crate::state::store::Store;
+
+/// The name of the link in a job's record folder that leads to its state folder.
+const STATE: &str = "state";
 
 /// Where this user's jobs are.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,9 +52,20 @@ impl Places {
     }
 
     /// The folders of a job.
+    ///
+    /// Its state is where the command that started it put it: one of cron(8) or su(1) has no `XDG_RUNTIME_DIR`, or another's, and
+    /// must not take a job for lost that it looks for elsewhere.
     pub fn job(&self, id: &JobId) -> Folder {
         let name = id.to_string();
-        Folder { id: id.clone(), state: self.state.join(&name), record: self.records.join(&name) }
+        let record = self.records.join(&name);
+        let is_own = |state: &PathBuf| {
+            let uid = rustix::process::geteuid().as_raw();
+            state.is_absolute()
+                && state.ends_with(&name)
+                && std::fs::symlink_metadata(state).is_ok_and(|status| status.is_dir() && status.uid() == uid)
+        };
+        let state = std::fs::read_link(record.join(STATE)).ok().filter(is_own);
+        Folder { id: id.clone(), state: state.unwrap_or_else(|| self.state.join(&name)), record }
     }
 
     /// Makes the folders of a new run of a job, with the next number.
@@ -64,11 +78,18 @@ impl Places {
         }
         let taken = self.list()?.into_iter().filter(|id| id.name == name).map(|id| id.run).max().unwrap_or(0);
         for run in taken + 1..=u32::MAX {
-            let folder = self.job(&JobId { name: name.to_owned(), run });
+            let id = JobId { name: name.to_owned(), run };
+            let (state, record) = (self.state.join(id.to_string()), self.records.join(id.to_string()));
+            let folder = Folder { id, state, record };
             match DirBuilder::new().mode(0o700).create(&folder.record) {
                 Ok(()) => {
                     let made = DirBuilder::new().mode(0o700).create(&folder.state);
-                    let Err(error) = made else { return Ok(folder) };
+                    let Err(error) = made else {
+                        let link = folder.record.join(STATE);
+                        symlink(&folder.state, &link)
+                            .map_err(|error| machine("make the link", &link, &error))?;
+                        return Ok(folder);
+                    };
                     let _ = std::fs::remove_dir(&folder.record);
                     // The same user with other places for records has taken the number meanwhile.
                     if error.kind() != ErrorKind::AlreadyExists {
@@ -241,6 +262,23 @@ mod tests {
         });
         ids.sort();
         assert_eq!(ids, (1..=8).map(|run| format!("a.{run}")).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_command_with_another_place_for_state_finds_the_job_where_it_is() {
+        let (dir, places) = places();
+        let folder = places.create("a").unwrap();
+        let _lock = folder.try_lock().unwrap().unwrap();
+        let other = Places { state: dir.path().join("other"), ..places.clone() };
+        assert_eq!(other.find("a").unwrap(), folder);
+        assert!(other.find("a").unwrap().is_supervised());
+        // Gone with a restart of the machine, it is nowhere; nor is it what the link leads to by another name.
+        std::fs::remove_dir_all(&folder.state).unwrap();
+        assert_eq!(other.job(&folder.id).state, other.state.join("a.1"));
+        let link = folder.record.join(STATE);
+        std::fs::remove_file(&link).unwrap();
+        symlink(dir.path(), &link).unwrap();
+        assert_eq!(places.job(&folder.id), folder);
     }
 
     #[test]
