@@ -92,7 +92,7 @@ fn another_runtime_runs_the_same_copy() {
     let absent = folder.jobc(&["run", "--oci-runtime", "youki-not-here", "--root", "rootfs", "."]);
     absent.exits(125).says("cannot execute the runtime `youki-not-here`");
     let dry = folder.jobc(&["run", "--dry-run", "--oci-runtime", "crun", "--root", "rootfs", "."]).exits(0);
-    assert!(dry.out.contains("\ncrun run --bundle "), "{}", dry.out);
+    assert!(dry.out.contains("\ncrun --root "), "{}", dry.out);
 }
 
 /// A program that does nothing about a signal ends by it, though the kernel would spare it as the first of its

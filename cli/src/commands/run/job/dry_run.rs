@@ -29,7 +29,7 @@ use super::{Built, BuiltJob, images, submit};
 use crate::args::run::RunArgs;
 use crate::commands::inspect::{self, cpus};
 use crate::commands::jobs::rounded;
-use crate::commands::run::bundle::steps;
+use crate::commands::run::bundle::numbered;
 use crate::terminal;
 
 /// Prints what would be done for each job.
@@ -166,8 +166,7 @@ fn rehearsed(args: &RunArgs, built: &Built, job: &BuiltJob, folder: &Folder) -> 
             root: Some(given.root),
             ..Request::default()
         };
-        let (before, prepared) = begun.plan(&given.bundle, request)?;
-        let steps = steps(&before, &prepared);
+        let steps = numbered(&begun.plan(&given.bundle, request)?);
         terminal::print(&format!("\n{}\nroot: {root}\n{changed}{steps}", heading(role)));
     }
     Ok(())
