@@ -5,6 +5,7 @@ use std::process::Command;
 
 use jobc_runtime::container;
 use jobc_runtime::error::{Error, Kind, Result};
+use jobc_runtime::id_map::subordinate::name_in;
 use jobc_runtime::state::store::Store;
 use jobc_runtime::state::{Id, Status, rfc3339};
 
@@ -33,6 +34,8 @@ pub(crate) fn containers(store: &Store, format: ListFormat, quiet: bool) -> Resu
         }
         return print_json(&states);
     }
+    let passwd = std::fs::read("/etc/passwd").unwrap_or_default();
+    let passwd = String::from_utf8_lossy(&passwd);
     let mut rows = vec![["ID", "PID", "STATUS", "BUNDLE", "CREATED", "OWNER"].map(str::to_owned)];
     rows.extend(found.map(|(record, status, _)| {
         let alive = !matches!(status, Status::Stopped | Status::Creating);
@@ -43,11 +46,16 @@ pub(crate) fn containers(store: &Store, format: ListFormat, quiet: bool) -> Resu
             status.to_string(),
             record.bundle.display().to_string(),
             rfc3339(record.created),
-            record.owner.to_string(),
+            owner(&passwd, record.owner),
         ]
     }));
     terminal::print(&table(&rows));
     Ok(())
+}
+
+/// A user's name in the text of /etc/passwd, as runc and crun show it; the number where there is none.
+fn owner(passwd: &str, uid: u32) -> String {
+    name_in(passwd, uid).unwrap_or_else(|| uid.to_string())
 }
 
 fn table<const N: usize>(rows: &[[String; N]]) -> String {
@@ -101,6 +109,12 @@ fn only(text: &str, processes: &[u32]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_owner_has_a_name_where_passwd_has_one() {
+        let passwd = "root:x:0:0:root:/root:/bin/sh\nbroken\nada:x:1000:100::/home/ada:/bin/sh\n";
+        assert_eq!([0, 1000, 100].map(|uid| owner(passwd, uid)), ["root", "ada", "100"]);
+    }
 
     #[test]
     fn only_the_containers_lines_are_shown() {

@@ -20,7 +20,7 @@ mod namespaces;
 mod network;
 mod places;
 pub mod probe;
-mod runtimes;
+pub mod runtimes;
 mod security;
 
 use std::sync::{Arc, mpsc};

@@ -4,7 +4,7 @@
 //! the namespace above may write only its own id, and then has to give up setgroups(2) first; for more, newuidmap(1) and
 //! newgidmap(1) write what /etc/subuid and /etc/subgid grant. Neither way ever becomes the other in silence.
 
-pub(crate) mod subordinate;
+pub mod subordinate;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

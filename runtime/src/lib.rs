@@ -60,7 +60,7 @@ pub mod syscall;
 pub mod systemd;
 pub mod tar;
 pub mod terminal;
-mod timed;
+pub mod timed;
 pub mod trampoline;
 pub mod user;
 

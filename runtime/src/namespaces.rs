@@ -107,6 +107,12 @@ pub struct Join {
     pub path: String,
 }
 
+impl fmt::Display for Join {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "join the {} namespace {}", self.kind, self.path)
+    }
+}
+
 /// What a process that maps itself writes: one user and one group (user_namespaces(7)).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdMapFiles {

@@ -2,9 +2,10 @@
 //!
 //! A step holds all it needs: paths are C strings, option lists are made, descriptors of the parent are open. So the new
 //! process carries the list out without allocating, which it must not do while it shares its parent's memory.
-//! `jobc run --dry-run` prints the same list.
+//! `jobc run --dry-run` prints the same list, within what is done around it ([`listing`]).
 
 mod child;
+pub mod listing;
 mod words;
 
 use std::ffi::CString;

@@ -14,16 +14,18 @@ const LONGEST: usize = 1024 * 1024;
 
 /// What a program said, on standard output and standard error together, and how it ended.
 #[derive(Debug)]
-pub(crate) struct Said {
-    pub(crate) text: String,
-    pub(crate) status: ExitStatus,
+pub struct Said {
+    /// The words, up to 1 MiB of them.
+    pub text: String,
+    /// The end.
+    pub status: ExitStatus,
 }
 
 /// Starts a program with nothing to read, in a process group of its own, and waits until it ends.
 ///
 /// After `patience` the whole group is killed and the error is `TimedOut`. A process that even then does not end, as one
 /// that the kernel holds in a broken driver does not, is left behind.
-pub(crate) fn run(command: &mut Command, patience: Duration) -> io::Result<Said> {
+pub fn run(command: &mut Command, patience: Duration) -> io::Result<Said> {
     let (read, write) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
     let start = Instant::now();
     let errors = write.try_clone()?;

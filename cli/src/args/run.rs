@@ -79,11 +79,11 @@ pub(crate) struct RunArgs {
     /// own files under a writable layer; of one role with `ROLE=`, and then it may be repeated
     #[arg(long, value_name = "[ROLE=]host|DIR|TAR")]
     pub root: Vec<String>,
-    /// Whether images are fetched: those that are not here, all of them, or none
-    #[arg(long, value_enum, value_name = "WHEN", default_value_t = Pull::Missing, help_heading = JOB)]
-    pub pull: Pull,
+    /// Whether images are fetched: those that are not here, unless given; all of them, or none
+    #[arg(long, value_enum, value_name = "WHEN", help_heading = JOB)]
+    pub pull: Option<Pull>,
     /// Keep images in this folder
-    #[arg(long, value_name = "DIR", env = "JOBC_IMAGE_ROOT", help_heading = JOB)]
+    #[arg(long, value_name = "DIR", env = IMAGE_ROOT, help_heading = JOB)]
     pub image_root: Option<PathBuf>,
     /// How GPUs come in: by CDI files of the machine, generated from its driver, or by NVIDIA's hook; `auto`, the first of
     /// these that can, unless the target chooses
@@ -111,8 +111,9 @@ pub(crate) struct RunArgs {
 }
 
 /// Whether images are fetched from their registries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Pull {
+    #[default]
     /// Those that are not in the store
     Missing,
     /// All of them: a tag may stand for another image now
@@ -121,6 +122,20 @@ pub(crate) enum Pull {
     Never,
 }
 
+impl RunArgs {
+    /// Which images are fetched.
+    pub(crate) fn pulls(&self) -> Pull {
+        self.pull.unwrap_or_default()
+    }
+
+    /// Whether the command line, and not only the environment, says where images are kept.
+    pub(crate) fn gives_image_root(&self) -> bool {
+        self.image_root.is_some() && self.image_root != std::env::var_os(IMAGE_ROOT).map(PathBuf::from)
+    }
+}
+
+/// The variable that says where images are kept.
+const IMAGE_ROOT: &str = "JOBC_IMAGE_ROOT";
 const JOB: &str = "Options for a job";
 const BUNDLE: &str = "Options for a bundle";
 

@@ -10,6 +10,12 @@ use crate::args::{Args, FormatArg};
 use crate::{Outcome, terminal};
 
 pub(crate) fn run(args: &Args) -> Outcome {
+    if let FormatArg::Sarif | FormatArg::Github = args.format {
+        terminal::eprint(
+            "jobc: a report on a machine is neither SARIF nor annotations, which belong to lines of files; write `--format json`, `short` or `text`\n",
+        );
+        return Outcome::WrongUse;
+    }
     let report = examine(ThisMachine::new(PROBER.map(Into::into)));
     terminal::print(&match args.format {
         FormatArg::Json => jobc_compiler::emit::to_json(&report),

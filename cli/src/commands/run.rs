@@ -21,6 +21,10 @@ pub(crate) fn run(args: &RunArgs, format: FormatArg) -> u8 {
     let code = What::of(args.what.as_deref()).and_then(|what| match what {
         What::Bundle(folder) => {
             refuse(args, &OF_JOBS, "a bundle")?;
+            if args.oci_runtime.is_some() {
+                refuse(args, &OF_OURS, "a bundle that another runtime runs")?;
+            }
+            refuse_format(format)?;
             bundle::run(args, &folder)
         }
         What::Plan(folder) => {
@@ -89,9 +93,9 @@ impl What {
 /// An option and whether it is given.
 type Given = (&'static str, fn(&RunArgs) -> bool);
 
-/// Options of jobs alone, of bundles alone, and of what is still to be compiled.
+/// Options of jobs alone, of bundles alone, of our own runtime, and of what is still to be compiled.
 #[rustfmt::skip]
-const OF_JOBS: [Given; 16] = [
+const OF_JOBS: [Given; 19] = [
     ("--set", |args| !args.set.is_empty()), ("--params", |args| !args.params.is_empty()),
     ("--target", |args| args.target.is_some()), ("--targets", |args| args.targets.is_some()),
     ("--allow-lossy", |args| args.allow_lossy), ("--locked", |args| args.locked),
@@ -99,11 +103,15 @@ const OF_JOBS: [Given; 16] = [
     ("--parallel", |args| args.parallel.is_some()), ("--publish", |args| !args.publish.is_empty()),
     ("--detach", |args| args.detach), ("--interactive", |args| args.interactive),
     ("--terminal", |args| args.terminal.is_some()), ("--no-logs", |args| args.no_logs),
-    ("--quiet", |args| args.quiet),
+    ("--quiet", |args| args.quiet), ("--gpu-share", |args| args.gpu_share.is_some()),
+    ("--pull", |args| args.pull.is_some()), ("--image-root", RunArgs::gives_image_root),
 ];
 #[rustfmt::skip]
 const OF_BUNDLES: [Given; 2] =
     [("--oci-runtime", |args| args.oci_runtime.is_some()), ("--id", |args| args.id.is_some())];
+/// Options of our own runtime.
+const OF_OURS: [Given; 2] =
+    [("--allow-unenforced", |args| args.allow_unenforced), ("--keep", |args| args.keep)];
 #[rustfmt::skip]
 const OF_JOB_FILES: [Given; 8] = [
     ("--set", |args| !args.set.is_empty()), ("--params", |args| !args.params.is_empty()),
@@ -119,6 +127,15 @@ fn refuse(args: &RunArgs, options: &[Given], what: &str) -> Result<()> {
         Some((option, _)) => Err(Error::new(Kind::Config, format!("`{option}` means nothing for {what}"))
             .help("`jobc run --help` says which options are for what")),
     }
+}
+
+/// Refuses a form of findings: a bundle is not compiled, so it has none, and standard output is its program's own.
+fn refuse_format(format: FormatArg) -> Result<()> {
+    if format == FormatArg::Text {
+        return Ok(());
+    }
+    Err(Error::new(Kind::Config, "`--format` means nothing for a bundle")
+        .help("leave it out; errors of `jobc oci --log FILE --log-format json run` are JSON"))
 }
 
 #[cfg(test)]

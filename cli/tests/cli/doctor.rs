@@ -201,6 +201,17 @@ fn people_get_subjects_and_a_summary_and_colours_on_a_terminal_only() {
     assert!(short.lines().any(|line| line.starts_with("kernel.release: ok: Linux ")), "{short}");
 }
 
+#[test]
+fn a_form_of_findings_is_no_form_of_a_report() {
+    for format in ["sarif", "github"] {
+        let run = Folder::new()
+            .jobc(&["doctor", "--format", format])
+            .exits(2)
+            .says("write `--format json`, `short`");
+        assert_eq!(run.out, "");
+    }
+}
+
 /// The steps are for `doctor` itself; run by hand they must not mount anything for everybody.
 ///
 /// They are run in a mount namespace all the same, so that a broken guard hurts nobody.

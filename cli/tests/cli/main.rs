@@ -21,6 +21,8 @@ mod lock;
 mod lsp;
 #[cfg(target_os = "linux")]
 mod oci;
+#[cfg(target_os = "linux")]
+mod other_runtime;
 mod pipes;
 #[cfg(target_os = "linux")]
 mod roots;

@@ -52,6 +52,29 @@ error: config.json: /linux/memorySize: nobody knows this property, nor one more
 }
 
 #[test]
+fn what_would_be_passed_over_is_refused() {
+    let Some(folder) = bundle("true", |_| {}) else { return };
+    let by_runc: &[&str] = &["--oci-runtime", "runc"];
+    for (others, options, why) in [
+        (&[][..], &["--pull", "missing"][..], "`--pull` means nothing for a bundle"),
+        (&[], &["--image-root", "images"], "`--image-root` means nothing for a bundle"),
+        (&[], &["--gpu-share", "mps"], "`--gpu-share` means nothing for a bundle"),
+        (&[], &["--gpu-injection", "auto"], "`--gpu-injection` means nothing for a bundle without GPUs"),
+        (by_runc, &["--gpu-injection", "cdi"], "`--gpu-injection` means nothing for a bundle without GPUs"),
+        (by_runc, &["--allow-unenforced"], "`--allow-unenforced` means nothing for a bundle that another"),
+        (by_runc, &["--keep"], "`--keep` means nothing for a bundle that another runtime runs"),
+        (&[], &["--format", "json"], "`--format` means nothing for a bundle"),
+        (&[], &["--format", "sarif"], "`--format` means nothing for a bundle"),
+    ] {
+        let words = [&["run", "--dry-run"], others, options, &["."]].concat();
+        folder.jobc(&words).exits(125).says(why);
+    }
+    folder.jobc(&["run", "--format", "text", "--allow-unenforced", "."]).exits(0);
+    // The variable is for all commands, not for this one.
+    Run::of(folder.command(binary()).args(["run", "."]).env("JOBC_IMAGE_ROOT", "images")).exits(0);
+}
+
+#[test]
 fn a_dry_run_shows_the_steps_and_does_nothing() {
     let Some(folder) = bundle("touch /tmp/done", |config| {
         config["hostname"] = json!("task-0");
@@ -92,7 +115,7 @@ fn another_runtime_runs_the_same_copy() {
     let absent = folder.jobc(&["run", "--oci-runtime", "youki-not-here", "--root", "rootfs", "."]);
     absent.exits(125).says("cannot execute the runtime `youki-not-here`");
     let dry = folder.jobc(&["run", "--dry-run", "--oci-runtime", "crun", "--root", "rootfs", "."]).exits(0);
-    assert!(dry.out.contains("\ncrun run --bundle "), "{}", dry.out);
+    assert!(dry.out.contains("\ncrun --root "), "{}", dry.out);
 }
 
 /// A program that does nothing about a signal ends by it, though the kernel would spare it as the first of its

@@ -12,7 +12,8 @@ use crate::error::{Error, Kind, Result};
 use crate::hooks::Stage;
 use crate::machine::{self, Machine};
 use crate::namespaces::Namespace;
-use crate::prepare::{Loaded, Prepared, prepare};
+use crate::operation::listing::{Line, listing};
+use crate::prepare::{Loaded, prepare};
 use crate::process::{Gate, Process};
 use crate::root::Root;
 use crate::seccomp::listener::{self, Agent};
@@ -103,10 +104,8 @@ impl Begun {
         self.container.as_ref().map_or(Path::new(""), |container| container.entry.path())
     }
 
-    /// Lists what would be done to make a container of a bundle and run it.
-    ///
-    /// First what is done to its control groups, a line each, then its first process's steps.
-    pub fn plan(&self, bundle: &Bundle, request: Request) -> Result<(Vec<String>, Prepared)> {
+    /// Lists what would be done to make a container of a bundle and run it, in order.
+    pub fn plan(&self, bundle: &Bundle, request: Request) -> Result<Vec<Line>> {
         let Request { mut options, root, console_socket, .. } = request;
         let _receiver = open_terminal(bundle, &mut options, console_socket.as_deref(), Then::Attend)?;
         options.end_with_parent = true;
@@ -120,7 +119,7 @@ impl Begun {
         let machine = Machine::look()?;
         let decided = Decided::of(&bundle.config.spec, &options, &machine, Mode::Rehearsed)?;
         let prepared = prepare(bundle, &root, &mut options, &machine, Some(&decided.view()))?;
-        Ok((decided.describe(), prepared))
+        Ok(listing(decided.describe(), &prepared, &bundle.config.spec))
     }
 
     /// Makes the container from a bundle, as far as `then` says. Nothing is left of it where that fails.

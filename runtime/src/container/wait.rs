@@ -31,7 +31,7 @@ pub const IMPATIENCE: Duration = Duration::from_secs(5);
 /// Waits for the end of a process. Signals that come meanwhile go to it; its terminal, where we have it, is relayed.
 pub fn wait(process: &Process, signals: &Signals, relay: Option<&mut Relay>, manner: Manner) -> Result<Exit> {
     let mut relay = relay;
-    let mut passing = Passing { process, manner, asked: Vec::new(), ended_by: None };
+    let mut passing = Passing { process, manner, insistence: Insistence::default(), ended_by: None };
     loop {
         let ready = look(process, signals, relay.as_deref_mut())?;
         while ready.signal
@@ -124,8 +124,7 @@ fn sleep(polled: &mut [PollFd<'_>], milliseconds: Option<u32>) -> Result<bool> {
 struct Passing<'a> {
     process: &'a Process,
     manner: Manner,
-    /// When signals came that ask for the end.
-    asked: Vec<Instant>,
+    insistence: Insistence,
     /// The signal that ended the program in place of the kernel, which would have spared it.
     ended_by: Option<Signal>,
 }
@@ -137,24 +136,34 @@ impl Passing<'_> {
             if self.would_be_spared(signal) {
                 self.ended_by.get_or_insert(signal);
                 signal = Signal::KILL;
-            } else if self.is_too_much(signal) {
+            } else if self.insistence.is_too_much(signal) {
                 signal = Signal::KILL;
             }
         }
         signal.send(&self.process.pidfd).map(drop)
     }
 
-    fn is_too_much(&mut self, signal: Signal) -> bool {
+    fn would_be_spared(&self, signal: Signal) -> bool {
+        signal.ends_by_default() && Disposition::of(self.process.pid, signal) == Some(Disposition::Spared)
+    }
+}
+
+/// The signals that asked a container for its end.
+#[derive(Debug, Default)]
+pub struct Insistence {
+    /// When they came.
+    asked: Vec<Instant>,
+}
+
+impl Insistence {
+    /// Takes a signal into account: whether it asks for the end and is the [`INSISTENCE`]th within [`IMPATIENCE`].
+    pub fn is_too_much(&mut self, signal: Signal) -> bool {
         if !asks_for_the_end(signal) {
             return false;
         }
         self.asked.retain(|when| when.elapsed() < IMPATIENCE);
         self.asked.push(Instant::now());
         self.asked.len() >= INSISTENCE
-    }
-
-    fn would_be_spared(&self, signal: Signal) -> bool {
-        signal.ends_by_default() && Disposition::of(self.process.pid, signal) == Some(Disposition::Spared)
     }
 }
 

@@ -2,14 +2,32 @@
 
 use super::Machine;
 
+/// What runs here: whose packages it takes, and what starts its kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Distribution {
+    family: Family,
+    start: Start,
+}
+
 /// A family of distributions, by its package manager.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Distribution {
+enum Family {
     Debian,
     Fedora,
     Suse,
     Arch,
     Alpine,
+    Other,
+}
+
+/// How parameters of the kernel are set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Start {
+    /// By grubby(8).
+    Grubby,
+    /// In /etc/default/grub, which update-grub(8) reads.
+    Grub,
+    /// In some other way, as in a virtual machine whose kernel stands outside of it.
     Other,
 }
 
@@ -30,7 +48,7 @@ impl Package {
 }
 
 impl Distribution {
-    /// The one that os-release(5) tells of.
+    /// The one that os-release(5) and the programs and files of boot loaders tell of.
     pub(super) fn of(machine: &dyn Machine) -> Self {
         let release = machine.read("/etc/os-release").or_else(|| machine.read("/usr/lib/os-release"));
         let release = release.unwrap_or_default();
@@ -40,36 +58,41 @@ impl Distribution {
         };
         let words = format!("{} {}", field("ID"), field("ID_LIKE"));
         let family = words.split_whitespace().find_map(|word| match word {
-            "debian" | "ubuntu" => Some(Self::Debian),
-            "fedora" | "rhel" | "centos" => Some(Self::Fedora),
-            "suse" | "opensuse" | "sles" => Some(Self::Suse),
-            "arch" => Some(Self::Arch),
-            "alpine" => Some(Self::Alpine),
+            "debian" | "ubuntu" => Some(Family::Debian),
+            "fedora" | "rhel" | "centos" => Some(Family::Fedora),
+            "suse" | "opensuse" | "sles" => Some(Family::Suse),
+            "arch" => Some(Family::Arch),
+            "alpine" => Some(Family::Alpine),
             _ => None,
         });
-        family.unwrap_or(Self::Other)
+        let start = match () {
+            () if machine.program("grubby").is_some() => Start::Grubby,
+            () if machine.entry("/etc/default/grub").is_some() => Start::Grub,
+            () => Start::Other,
+        };
+        Self { family: family.unwrap_or(Family::Other), start }
     }
 
     /// The command that installs a package.
     pub(super) fn install(self, package: &Package) -> String {
-        match self {
-            Self::Debian => format!("apt install {}", package.debian),
-            Self::Fedora => format!("dnf install {}", package.fedora),
-            Self::Suse => format!("zypper install {}", package.suse),
-            Self::Arch => format!("pacman -S {}", package.arch),
-            Self::Alpine => format!("apk add {}", package.alpine),
-            Self::Other => format!("install the package `{}`", package.debian),
+        match self.family {
+            Family::Debian => format!("apt install {}", package.debian),
+            Family::Fedora => format!("dnf install {}", package.fedora),
+            Family::Suse => format!("zypper install {}", package.suse),
+            Family::Arch => format!("pacman -S {}", package.arch),
+            Family::Alpine => format!("apk add {}", package.alpine),
+            Family::Other => format!("install the package `{}`", package.debian),
         }
     }
 
     /// How the kernel gets a parameter at its next start.
     pub(super) fn boot_with(self, parameter: &str) -> String {
-        match self {
-            Self::Fedora => format!("grubby --update-kernel=ALL --args={parameter}, then reboot"),
-            Self::Debian => format!(
+        match self.start {
+            Start::Grubby => format!("grubby --update-kernel=ALL --args={parameter}, then reboot"),
+            Start::Grub => format!(
                 "add `{parameter}` to GRUB_CMDLINE_LINUX in /etc/default/grub, run update-grub, then reboot"
             ),
-            _ => format!("add `{parameter}` to the kernel's command line, then reboot"),
+            Start::Other => format!("add `{parameter}` to the kernel's command line, then reboot"),
         }
     }
 }

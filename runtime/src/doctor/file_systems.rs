@@ -1,7 +1,7 @@
 //! The file systems a container is built from, each of them really mounted.
 
 use super::machine::As;
-use super::namespaces::{refused, steps};
+use super::namespaces::{NORMAL_USER, has_normal_user, refused, step_of, steps};
 use super::{Check, Found, Machine, Need};
 
 pub(super) const CHECKS: &[Check] = &[
@@ -55,15 +55,24 @@ fn overlay(machine: &dyn Machine) -> Found {
     if let Err(why) = mine {
         return refused(machine, "", why);
     }
-    if machine.user().is_root()
-        && let Err(why) = machine.attempt("user,mount,overlay", As::Nobody)
-    {
-        return Found::limited(format!("mounted, but not by a normal user: {why}"))
-            .fix("use a newer kernel (Linux 5.11 lets normal users mount it)");
+    if !machine.user().is_root() {
+        return Found::ok("mounted and written");
     }
-    Found::ok(if machine.user().is_root() {
-        "mounted and written, by normal users too"
-    } else {
-        "mounted and written"
-    })
+    if !has_normal_user(machine) {
+        return Found::ok("mounted and written; not tried as a normal user, of whom there is none here");
+    }
+    match machine.attempt("user,mount,overlay", As::Nobody) {
+        Ok(_) => Found::ok("mounted and written, by normal users too"),
+        Err(why) => {
+            let step = step_of(&why).to_owned();
+            let found = Found::limited(format!("mounted, but not by a normal user: {why}"));
+            match step.as_str() {
+                "overlay" if super::kernel::number(machine) < Some((5, 11)) => {
+                    found.fix("use a newer kernel (Linux 5.11 lets normal users mount it)")
+                }
+                "overlay" => found,
+                _ => found.follows(NORMAL_USER),
+            }
+        }
+    }
 }

@@ -21,7 +21,7 @@ use crate::timed;
 pub const PATIENCE: Duration = Duration::from_secs(3);
 
 /// A user nobody logs in as, whose rights are those of any normal user.
-const NOBODY: u32 = 65534;
+pub(super) const NOBODY: u32 = 65534;
 
 /// The machine as the checks see it.
 pub trait Machine: Send + Sync + 'static {

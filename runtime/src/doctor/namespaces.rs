@@ -1,7 +1,8 @@
 //! Namespaces, each of them really made by this user.
 
 use super::distribution::sysctl;
-use super::machine::As;
+use super::ids::Inside;
+use super::machine::{As, NOBODY};
 use super::{Check, Found, Machine, Need};
 
 /// The check that answers for normal users.
@@ -104,6 +105,10 @@ fn as_normal_user(machine: &dyn Machine) -> Found {
     } else {
         (As::Me, "tried as this user")
     };
+    if whom == As::Nobody && !has_normal_user(machine) {
+        return Found::missing("not tried: the user namespace this is in has no user 65534")
+            .follows("ids.range");
+    }
     match machine.attempt("user,mount,ipc,uts,cgroup,net,pid,proc,tmpfs", whom) {
         Ok(_) => Found::ok(who),
         Err(why) if !machine.user().is_root() => refused(machine, NORMAL_USER, why),
@@ -112,6 +117,11 @@ fn as_normal_user(machine: &dyn Machine) -> Found {
             Found::missing(format!("{why}; {who}")).fixes(fixes)
         }
     }
+}
+
+/// Whether root can become the user as whom tries are made: a user namespace may lack it.
+pub(super) fn has_normal_user(machine: &dyn Machine) -> bool {
+    Inside::of(machine).is_none_or(|inside| inside.has(NOBODY))
 }
 
 /// A refused try of the check `own`, with what may be behind it.
@@ -135,7 +145,7 @@ pub(super) fn refused(machine: &dyn Machine, own: &str, why: String) -> Found {
 }
 
 /// The step that a refusal's words begin with.
-fn step_of(why: &str) -> &str {
+pub(super) fn step_of(why: &str) -> &str {
     why.split(':').next().unwrap_or_default()
 }
 

@@ -1,5 +1,6 @@
 //! Where containers' state, records and images are kept: whether this user may write there, and how much fits.
 
+use super::ids::Inside;
 use super::machine::As;
 use super::{Check, Found, Machine, Need};
 
@@ -32,13 +33,17 @@ pub(super) const CHECKS: &[Check] = &[
 
 /// The folder of the containers' state, as [`crate::state::store::Store::standard`] chooses it, without making it.
 fn state(machine: &dyn Machine) -> String {
-    if machine.user().is_root() {
+    let root = machine.user().is_root();
+    if root && Inside::of(machine).is_none() {
         return "/run/jobc".to_owned();
     }
     let runtime = machine.variable("XDG_RUNTIME_DIR");
     if let Some(folder) = runtime.filter(|folder| machine.entry(folder).is_some_and(|entry| entry.is_folder))
     {
         return format!("{folder}/jobc");
+    }
+    if root {
+        return "/run/jobc".to_owned();
     }
     let temporary = machine.variable("TMPDIR").unwrap_or_else(|| "/tmp".to_owned());
     format!("{temporary}/jobc-{}", machine.user().uid)

@@ -8,35 +8,44 @@ pub(super) const CHECKS: &[Check] = &[
         name: "runtime.runc",
         purpose: "running the same bundle with runc",
         need: Need::Nobody(""),
-        look: |machine| runtime(machine, "runc", Some(&Package::same("runc"))),
+        look: |machine| runtime(machine, "runc"),
     },
     Check {
         name: "runtime.crun",
         purpose: "running the same bundle with crun",
         need: Need::Nobody(""),
-        look: |machine| runtime(machine, "crun", Some(&Package::same("crun"))),
+        look: |machine| runtime(machine, "crun"),
     },
     Check {
         name: "runtime.youki",
         purpose: "running the same bundle with youki",
         need: Need::Nobody(""),
-        look: |machine| runtime(machine, "youki", None),
+        look: |machine| runtime(machine, "youki"),
     },
     Check {
         name: "runtime.nvidia-container-runtime",
         purpose: "running the same bundle with NVIDIA's own runtime",
         need: Need::Nobody(""),
-        look: |machine| runtime(machine, "nvidia-container-runtime", None),
+        look: |machine| runtime(machine, "nvidia-container-runtime"),
     },
 ];
 
-fn runtime(machine: &dyn Machine, name: &str, package: Option<&Package>) -> Found {
+/// How a runtime comes to a machine; nothing for one that is not known.
+pub fn how_to_get(machine: &dyn Machine, name: &str) -> Option<String> {
+    Some(match name {
+        "runc" => Distribution::of(machine).install(&Package::same("runc")),
+        "crun" => Distribution::of(machine).install(&Package::same("crun")),
+        "youki" => "take one of its releases; few distributions have a package of it".to_owned(),
+        "nvidia-container-runtime" => {
+            "install the package `nvidia-container-toolkit` from NVIDIA's repository".to_owned()
+        }
+        _ => return None,
+    })
+}
+
+fn runtime(machine: &dyn Machine, name: &str) -> Found {
     let Some(path) = machine.program(name) else {
-        let found = Found::missing(format!("no `{name}`"));
-        return match package {
-            Some(package) => found.fix(Distribution::of(machine).install(package)),
-            None => found,
-        };
+        return Found::missing(format!("no `{name}`")).fixes(how_to_get(machine, name));
     };
     match machine.ask(&path, &["--version"]) {
         Ok(version) => Found::ok(format!("{path}: {version}")),

@@ -2,6 +2,7 @@
 
 use rustix::fs::Access;
 
+use super::distribution::Distribution;
 use super::machine::{As, Entry, Lacking, User};
 use super::*;
 use crate::cgroup::Controller;
@@ -11,7 +12,7 @@ use crate::syscall::available::Call;
 /// A machine as a text tells of it; everything it does not name is not there, and every try it does not refuse works.
 ///
 /// ```text
-/// user 1000 ada
+/// user 1000 ada                    `-` for one without a name
 /// /etc/os-release = ID=debian\nVERSION_ID=12
 /// write /dev/fuse                  may be read and written; `read`, `there`, `set-uid` are the other rights
 /// program runc = /usr/sbin/runc: runc version 1.1.5
@@ -44,7 +45,7 @@ impl Machine for Described {
         let user = self.all("user").next().expect("every machine has a user");
         let (uid, name) = user.split_once(' ').expect("a number and a name");
         let uid = uid.parse().unwrap();
-        User { uid, gid: uid, name: Some(name.to_owned()) }
+        User { uid, gid: uid, name: Some(name.to_owned()).filter(|name| name != "-") }
     }
 
     fn variable(&self, name: &str) -> Option<String> {
@@ -180,6 +181,7 @@ const USUAL: &str = r"
     program runc = /usr/sbin/runc: runc version 1.3.6
     program crun = /usr/bin/crun: crun version 1.28
     program youki = /usr/bin/youki: youki version: 0.7.0
+    program grubby = /usr/sbin/grubby
     program nvidia-container-runtime = /usr/bin/nvidia-container-runtime: NVIDIA Container Runtime version 1.20.0
 ";
 
@@ -362,6 +364,81 @@ fn root_inside_a_docker_container() {
         refuse user = operation not permitted (EPERM)
         refuse nobody:user = operation not permitted (EPERM)
         ",
+    );
+}
+
+#[test]
+fn root_of_a_user_namespace_of_one_user() {
+    check(
+        "user_namespace_of_one",
+        r"
+        user 0 root
+        /proc/self/uid_map = 0       1000          1
+        /proc/self/gid_map = 0       1000          1
+        program newuidmap = /outside/newuidmap
+        read /outside/newuidmap
+        refuse nobody:user = invalid argument (EINVAL)
+        ",
+    );
+    let range = "user 0 root\n/proc/self/uid_map = 0 1000 1\\n1 100000 65536\n/proc/self/gid_map = 0 1000 1\\n1 100000 65536";
+    let found = one("ids.range", range).found;
+    assert_eq!(found, "the user namespace this is in has 65537 users, 65537 groups");
+    assert_eq!(one("ids.mapped", range).found, "root maps what its user namespace has");
+    assert_eq!(one("namespace.as-normal-user", range).found, "tried as user 65534");
+    let places = "variable XDG_RUNTIME_DIR = /run/user/1000\nthere /run/user/1000";
+    let found = |machine: &str| one("place.state", &format!("{machine}\n{places}")).found;
+    assert!(found(range).starts_with("/run/user/1000/jobc,") && found(ROOT).starts_with("/run/jobc,"));
+    let whole = "user 0 root\n/proc/self/uid_map = 0 0 4294967295\n/proc/self/gid_map = 0 0 4294967295";
+    assert_eq!(one("ids.range", whole).found, "root needs none");
+}
+
+/// usermod(8) takes names alone, and newuidmap(1) serves nobody without one.
+#[test]
+fn a_user_without_a_name_needs_one_first() {
+    let fix = one("ids.range", "user 1500 -").fix;
+    let line = "as root: echo 'user1500:x:1500:1500::/:/usr/sbin/nologin' >>/etc/passwd";
+    let usermod = "then: usermod --add-subuids 100000-165535 --add-subgids 100000-165535 user1500";
+    assert_eq!(fix, [line, usermod]);
+    assert!(one("ids.range", "user 1500 ada").fix[0].starts_with("usermod "));
+}
+
+#[test]
+fn a_fix_for_the_kernels_command_line_names_what_is_there() {
+    let fix = |machine: &str| {
+        let usual = USUAL.replace("program grubby", "program other");
+        Distribution::of(&Described::new(&format!("{machine}\n{usual}"))).boot_with("x=1")
+    };
+    assert_eq!(fix(""), "add `x=1` to the kernel's command line, then reboot");
+    let grub = "add `x=1` to GRUB_CMDLINE_LINUX in /etc/default/grub, run update-grub, then reboot";
+    assert_eq!(fix("/etc/default/grub = GRUB_TIMEOUT=5"), grub);
+    assert_eq!(
+        fix("program grubby = /usr/sbin/grubby"),
+        "grubby --update-kernel=ALL --args=x=1, then reboot"
+    );
+}
+
+#[test]
+fn every_other_runtime_has_a_way_to_come() {
+    let bare = USUAL.lines().filter(|line| !line.trim().starts_with("program ")).collect::<Vec<_>>();
+    let report = examine(Described::new(&format!("{ROOT}{}", bare.join("\n"))));
+    let runtimes = report.checks.iter().filter(|check| check.name.starts_with("runtime."));
+    let fixes: Vec<&str> = runtimes.map(|check| check.fix.first().map_or("", String::as_str)).collect();
+    assert_eq!(fixes.len(), 4);
+    assert!(fixes[0] == "apt install runc" && fixes[2].contains("releases"), "{fixes:?}");
+    assert!(fixes.iter().all(|fix| !fix.is_empty()), "{fixes:?}");
+}
+
+/// Linux 5.11 lets a normal user mount an overlay; on a newer one something else refused it.
+#[test]
+fn only_an_old_kernel_is_too_old() {
+    let fix = |machine: &str| one("file-system.overlay", &format!("{ROOT}{machine}")).fix;
+    let no = "refuse nobody:overlay = operation not permitted (EPERM)";
+    assert!(fix(no).is_empty());
+    let old = fix(&format!("{no}\n/proc/sys/kernel/osrelease = 5.10.0"));
+    assert!(old[0].starts_with("use a newer kernel"), "{old:?}");
+    assert_eq!(
+        fix("refuse nobody:user = no space left on device (ENOSPC)"),
+        ["see namespace.as-normal-user"]
     );
 }
 

@@ -49,8 +49,8 @@ pub(super) fn name(passwd: &Path, uid: u32) -> Result<Option<String>> {
     Ok(name_in(&text(passwd)?, uid))
 }
 
-/// The name of a user in the text of /etc/passwd.
-pub(crate) fn name_in(passwd: &str, uid: u32) -> Option<String> {
+/// The name of a user in the text of /etc/passwd (passwd(5)).
+pub fn name_in(passwd: &str, uid: u32) -> Option<String> {
     passwd.lines().find_map(|line| {
         let mut fields = line.split(':');
         let name = fields.next()?;

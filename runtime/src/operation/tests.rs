@@ -110,6 +110,43 @@ fn a_start_is_a_list_of_steps() {
     check("a_start", &json!({}));
 }
 
+/// Shows all that a dry run says of a bundle that differs so, but for the steps between the namespaces and the hooks.
+fn check_listing(name: &str, change: &Value) {
+    let bundle = bundle(change);
+    let root = Root::Folder("/bundle/rootfs".into());
+    let prepared = prepare(&bundle, &root, &mut Options::default(), &MACHINE, None).unwrap();
+    let lines = listing::listing(vec!["make the control group `/g`".into()], &prepared, &bundle.config.spec);
+    let of_namespaces = |step: &&Step| matches!(step.operation, Operation::Unshare(_));
+    let usual = steps(&json!({}));
+    let usual: Vec<String> =
+        usual.iter().filter(|step| !of_namespaces(step)).map(|step| step.operation.to_string()).collect();
+    let mut shown = format!("{change}\n\n");
+    for line in lines.iter().filter(|line| !usual.contains(&line.words)) {
+        shown.push_str(&format!("{line}\n"));
+    }
+    insta::assert_snapshot!(name, shown);
+}
+
+#[test]
+fn a_listing_has_namespaces_filter_and_hooks_at_their_places() {
+    let hooks = ["prestart", "createRuntime", "createContainer", "startContainer", "poststart", "poststop"];
+    let hooks: Value = hooks.iter().map(|stage| (stage.to_string(), json!([{"path": "/bin/sh"}]))).collect();
+    let seccomp = json!({"defaultAction": "SCMP_ACT_ERRNO", "syscalls": [
+        {"names": ["read", "write", "exit_group"], "action": "SCMP_ACT_ALLOW"},
+        {"names": ["mount"], "action": "SCMP_ACT_KILL_PROCESS"}
+    ]});
+    check_listing("a_listing", &json!({"hooks": hooks, "linux": {"seccomp": seccomp}}));
+    // With the machine's pid and ipc namespaces, and a filter that must be loaded as long as there is the right to.
+    let namespaces = json!([
+        {"type": "mount"}, {"type": "uts"}, {"type": "pid", "path": "/proc/self/ns/pid"},
+        {"type": "ipc", "path": "/proc/self/ns/ipc"}, {"type": "network"}
+    ]);
+    check_listing(
+        "a_listing_that_joins",
+        &json!({"process": {"noNewPrivileges": false}, "linux": {"namespaces": namespaces, "seccomp": seccomp}}),
+    );
+}
+
 /// What a change of the user takes: the change itself, and saying once more that the process ends with its parent.
 #[test]
 fn who_is_that_user_already_does_not_become_it() {

@@ -85,7 +85,7 @@ impl fmt::Display for Operation {
             Self::MapIds(files) => write!(f, "map {files}"),
             Self::TakeIds { uid, gid } => write!(f, "take user {uid} and group {gid} of the user namespace"),
             Self::JoinCgroups(_) => f.write_str("join the control groups of version 1"),
-            Self::Join(join) => write!(f, "join the {} namespace {}", join.kind, join.path),
+            Self::Join(join) => write!(f, "{join}"),
             Self::SetStreams { .. } => f.write_str("take the standard streams"),
             Self::Unshare(flags) => write!(f, "begin new namespaces: {}", namespaces::names(*flags)),
             Self::SetClocks(offsets) => {

@@ -16,6 +16,7 @@ use jobc_runtime::container::Options;
 use jobc_runtime::container::make::{self, Request, Then};
 use jobc_runtime::container::wait::Manner;
 use jobc_runtime::error::{Error, Kind, Result};
+use jobc_runtime::operation::listing::Line;
 use jobc_runtime::root::Root;
 use jobc_runtime::scope::Holder;
 use jobc_runtime::signals::Signals;
@@ -43,6 +44,10 @@ pub(super) fn run(args: &RunArgs, folder: &Path) -> Result<u8> {
     let way = args.gpu_injection.unwrap_or_default();
     let named: Vec<String> =
         args.devices.iter().flat_map(|words| words.split(',')).map(str::to_owned).collect();
+    if args.gpu_injection.is_some() && named.is_empty() {
+        let error = Error::new(Kind::Config, "`--gpu-injection` means nothing for a bundle without GPUs");
+        return Err(error.help("name them with `--devices`, or leave it out"));
+    }
     let devices = if named.is_empty() { None } else { Some(Devices::of(&original, &named, way)?) };
     let allocate = || Allocation::of(&original, choice, devices, begun.folder(), here);
     let allocation = if Root::takes_time(&original, choice) {
@@ -60,7 +65,7 @@ pub(super) fn run(args: &RunArgs, folder: &Path) -> Result<u8> {
     write(&folder, &text)?;
     let copy = Bundle::open(&folder)?;
     if let Some(runtime) = &args.oci_runtime {
-        let other = other::Runtime::new(runtime, &allocation)?;
+        let other = other::Runtime::new(runtime, &allocation, begun.folder())?;
         if args.dry_run {
             terminal::print(&format!("{allocated}{}\n", other.shown(&folder, &id)));
             return Ok(0);
@@ -79,8 +84,7 @@ pub(super) fn run(args: &RunArgs, folder: &Path) -> Result<u8> {
         ..Request::default()
     };
     if args.dry_run {
-        let (before, prepared) = begun.plan(&copy, request)?;
-        terminal::print(&format!("{allocated}{}", steps(&before, &prepared)));
+        terminal::print(&format!("{allocated}{}", numbered(&begun.plan(&copy, request)?)));
         return Ok(0);
     }
     allocation.make()?;
@@ -120,26 +124,7 @@ fn write(folder: &Path, text: &[u8]) -> Result<()> {
     )
 }
 
-/// What is done before there is a process, then the steps of the container's first process, each with the field of
-/// config.json that asks for it.
-pub(super) fn steps(before: &[String], prepared: &jobc_runtime::prepare::Prepared) -> String {
-    let steps = prepared.steps.iter().map(|step| {
-        let place = step.place.as_ref().map(|place| format!("  [{place}]")).unwrap_or_default();
-        format!("{}{place}", step.operation)
-    });
-    let arguments: Vec<String> =
-        prepared.program.arguments.iter().map(|word| quoted(&word.to_string_lossy())).collect();
-    let program = format!("execute {}  [/process/args]", arguments.join(" "));
-    let lines = before.iter().cloned().chain(steps).chain([program]);
-    lines.enumerate().map(|(index, line)| format!("{:3}  {line}\n", index + 1)).collect()
-}
-
-/// A word as a shell takes it.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=,@%+".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
-    }
+/// What would be done, a line each with its number and the field of config.json that asks for it.
+pub(super) fn numbered(lines: &[Line]) -> String {
+    (1..).zip(lines).map(|(number, line)| format!("{number:3}  {line}\n")).collect()
 }

@@ -2,35 +2,43 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io::ErrorKind;
+use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt as _;
-use std::path::Path;
-use std::process::{Command, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use jobc_runtime::allocate::Allocation;
+use jobc_runtime::container::wait::Insistence;
+use jobc_runtime::doctor::ThisMachine;
+use jobc_runtime::doctor::runtimes::how_to_get;
 use jobc_runtime::error::{Error, Kind, Result};
+use jobc_runtime::operation::listing::quoted;
 use jobc_runtime::root::Root;
-use jobc_runtime::signals::{Sender, Signals};
+use jobc_runtime::signals::{Sender, Signal, Signals};
 use jobc_runtime::state::Id;
+use jobc_runtime::timed;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags};
 
-/// A runtime by its name or path.
+/// A runtime by its name or path, and where it keeps the state of its containers.
 #[derive(Debug)]
 pub(super) struct Runtime {
     name: OsString,
+    /// A folder that goes with the container's, given to those that know `--root`. Their own choice, such as `/run/runc`,
+    /// is not everybody's to write.
+    root: Option<PathBuf>,
 }
 
-/// Where runtimes come from.
-const PACKAGES: &[(&str, &str)] = &[
-    ("runc", "install the package `runc`"),
-    ("crun", "install the package `crun`"),
-    ("youki", "take it from its releases; Debian 12 has no package of it"),
-    ("nvidia-container-runtime", "install the package `nvidia-container-toolkit` from NVIDIA's repository"),
-];
+/// Runtimes whose `--root DIR`, before the command, is where the state is kept.
+const WITH_ROOT: &[&str] = &["runc", "crun", "youki", "nvidia-container-runtime", "runsc", "jobc-oci"];
+
+/// How long a runtime may take to kill or delete a container.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 impl Runtime {
-    /// A runtime that could run a bundle with this allocation.
-    pub(super) fn new(name: &OsStr, allocation: &Allocation) -> Result<Self> {
+    /// A runtime that could run a bundle with this allocation. `folder` is the container's.
+    pub(super) fn new(name: &OsStr, allocation: &Allocation, folder: &Path) -> Result<Self> {
         if matches!(allocation.root, Root::Overlay { .. }) {
             return Err(Error::new(
                 Kind::Unsupported,
@@ -38,27 +46,65 @@ impl Runtime {
             )
             .help("give `--root` a folder or an archive, or leave `--oci-runtime` out"));
         }
-        Ok(Self { name: name.to_owned() })
+        let knows_root =
+            Path::new(name).file_name().is_some_and(|file| WITH_ROOT.iter().any(|known| file == *known));
+        Ok(Self { name: name.to_owned(), root: knows_root.then(|| folder.join("runtime")) })
+    }
+
+    /// A command of it.
+    fn command(&self, command: &str) -> Command {
+        let mut line = Command::new(&self.name);
+        if let Some(root) = &self.root {
+            line.arg("--root").arg(root);
+        }
+        line.arg(command);
+        line
+    }
+
+    fn run_command(&self, bundle: &Path, id: &Id) -> Command {
+        let mut line = self.command("run");
+        line.arg("--bundle").arg(bundle).arg(id.as_ref());
+        line
     }
 
     /// The command line, for people.
     pub(super) fn shown(&self, bundle: &Path, id: &Id) -> String {
-        format!("{} run --bundle {} {id}", self.name.to_string_lossy(), bundle.display())
+        let line = self.run_command(bundle, id);
+        let words = std::iter::once(line.get_program()).chain(line.get_args());
+        words.map(|word| quoted(&word.to_string_lossy())).collect::<Vec<_>>().join(" ")
     }
 
-    /// Runs the bundle and returns the runtime's exit code.
+    /// Runs the bundle and returns the runtime's exit code. Nothing of the container is left.
     ///
-    /// It is in our process group, so what the terminal sends reaches it without us; the rest is passed on.
+    /// It is in our process group, so what the terminal sends reaches it without us; the rest is passed on. Where that
+    /// is no use, insisting kills the container.
     pub(super) fn run(&self, bundle: &Path, id: &Id, signals: &Signals) -> Result<u8> {
-        let mut command = Command::new(&self.name);
-        command.arg("run").arg("--bundle").arg(bundle).arg(id.as_ref());
+        let mut command = self.run_command(bundle, id);
         let mut child = command.stdin(Stdio::inherit()).spawn().map_err(|error| self.missing(&error))?;
+        let waited = self.pass_on(&child, id, signals);
+        if waited.is_err() {
+            // Nobody would be there to hear of its end.
+            let _ = child.kill();
+        }
+        let status = child.wait().map_err(|error| self.missing(&error))?;
+        if self.root.as_ref().is_some_and(|root| root.join(id.as_ref()).exists()) {
+            // A runtime that was killed has deleted nothing.
+            let _ = timed::run(self.command("delete").arg("--force").arg(id.as_ref()), PATIENCE);
+        }
+        waited?;
+        let signal = status.signal().and_then(|signal| u8::try_from(128 + signal).ok());
+        Ok(status.code().and_then(|code| u8::try_from(code).ok()).or(signal).unwrap_or(jobc_oci::OWN_FAILURE))
+    }
+
+    /// Waits for the runtime's end and passes signals on meanwhile.
+    fn pass_on(&self, child: &Child, id: &Id, signals: &Signals) -> Result<()> {
         let machine = |errno| Error::machine(format!("wait for `{}`", self.name.to_string_lossy()), errno);
         let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
         let pidfd = pid
             .ok_or(rustix::io::Errno::SRCH)
             .and_then(|pid| rustix::process::pidfd_open(pid, PidfdFlags::empty()))
             .map_err(machine)?;
+        let mut insistence = Insistence::default();
         loop {
             let mut polled = [PollFd::new(signals, PollFlags::IN), PollFd::new(&pidfd, PollFlags::IN)];
             match poll(&mut polled, None) {
@@ -67,17 +113,25 @@ impl Runtime {
             }
             let gone = !polled[1].revents().is_empty();
             while let Some((signal, sender)) = signals.next_with_sender() {
-                if sender == Sender::Process {
+                if insistence.is_too_much(signal) {
+                    self.kill(id, &pidfd)?;
+                } else if sender == Sender::Process {
                     signal.send(&pidfd)?;
                 }
             }
             if gone {
-                break;
+                return Ok(());
             }
         }
-        let status = child.wait().map_err(|error| self.missing(&error))?;
-        let signal = status.signal().and_then(|signal| u8::try_from(128 + signal).ok());
-        Ok(status.code().and_then(|code| u8::try_from(code).ok()).or(signal).unwrap_or(jobc_oci::OWN_FAILURE))
+    }
+
+    /// Has the runtime kill the container, whose end is then the runtime's own; one that cannot is killed itself.
+    fn kill(&self, id: &Id, runtime: &OwnedFd) -> Result<()> {
+        let said = timed::run(self.command("kill").arg(id.as_ref()).arg("KILL"), PATIENCE);
+        if !said.is_ok_and(|said| said.status.success()) {
+            Signal::KILL.send(runtime)?;
+        }
+        Ok(())
     }
 
     fn missing(&self, error: &std::io::Error) -> Error {
@@ -87,9 +141,8 @@ impl Runtime {
         if error.kind() != ErrorKind::NotFound {
             return failed;
         }
-        let package = PACKAGES.iter().find(|(known, _)| *known == name).map(|(_, help)| *help);
-        failed.help(
-            package.unwrap_or("give a runtime's name or path: runc, crun, youki, nvidia-container-runtime"),
-        )
+        failed.help(how_to_get(&ThisMachine::new([]), &name).unwrap_or_else(|| {
+            "give a runtime's name or path: runc, crun, youki, nvidia-container-runtime".to_owned()
+        }))
     }
 }

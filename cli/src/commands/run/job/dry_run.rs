@@ -30,7 +30,7 @@ use super::{Built, BuiltJob, images, submit};
 use crate::args::run::RunArgs;
 use crate::commands::inspect::{self, cpus};
 use crate::commands::jobs::rounded;
-use crate::commands::run::bundle::steps;
+use crate::commands::run::bundle::numbered;
 use crate::terminal;
 
 /// Prints what would be done for each job; with `scope` its groups would be in a scope of this user's systemd.
@@ -181,8 +181,7 @@ fn rehearsed(
             root: Some(given.root),
             ..Request::default()
         };
-        let (before, prepared) = begun.plan(&given.bundle, request)?;
-        let steps = steps(&before, &prepared);
+        let steps = numbered(&begun.plan(&given.bundle, request)?);
         terminal::print(&format!("\n{}\nroot: {root}\n{changed}{steps}", heading(role)));
     }
     Ok(())

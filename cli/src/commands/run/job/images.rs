@@ -209,7 +209,7 @@ impl Provider<'_> {
         let reference: Reference = name.parse()?;
         let here = Platform::here();
         let there = self.store.find(&reference)?.filter(|there| self.store.is_whole(there, &here));
-        match (self.args.pull, there) {
+        match (self.args.pulls(), there) {
             (Pull::Missing | Pull::Never, Some(there)) => Ok(there),
             (Pull::Never, None) => Err(Error::new(Kind::State, format!("the image `{name}` is not here"))
                 .help(format!("fetch it with `jobc image pull {name}`, or leave `--pull never` out"))),

@@ -54,7 +54,7 @@ pub(super) fn build(by: &Provider<'_>, job: &BuiltJob, image: &ImagePlan) -> Res
         Some((shown, text)) => Ignore::read(&String::from_utf8_lossy(text))
             .map_err(|Refusals(refusals)| refused(image, shown, text, &refusals))?,
     };
-    let fetch = match by.args.pull {
+    let fetch = match by.args.pulls() {
         Pull::Never => None,
         _ if cfg!(feature = "registry") => Some(registries::fetcher(false)?),
         _ => None,
@@ -73,7 +73,7 @@ pub(super) fn build(by: &Provider<'_>, job: &BuiltJob, image: &ImagePlan) -> Res
             .collect::<Result<_>>()?,
         locked: locked(image)?,
         no_cache: false,
-        pull: by.args.pull == Pull::Always,
+        pull: by.args.pulls() == Pull::Always,
         epoch: None,
         platform,
         compression: Compression::default(),
