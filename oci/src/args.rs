@@ -107,7 +107,7 @@ pub(crate) enum OciCommand {
         all: bool,
         /// The container's name
         id: String,
-        /// The signal, by name or number
+        /// The signal, by name or number; 0 sends none and asks whether the container runs
         #[arg(default_value = "TERM", allow_hyphen_values = true)]
         signal: String,
     },

@@ -73,7 +73,7 @@ fn command(args: &OciArgs, log: &mut Log) -> Result<u8> {
             print_json(&record.state(&config, container::status(&folder, &record)))?;
         }
         OciCommand::Kill { all, id, signal } => {
-            container::kill(&store, &Id::new(id)?, Signal::parse(signal)?, *all)?;
+            container::kill(&store, &Id::new(id)?, Signal::parse_or_probe(signal)?, *all)?;
         }
         OciCommand::Delete { force, id } => {
             for error in container::delete(&store, &Id::new(id)?, *force)? {

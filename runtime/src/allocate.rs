@@ -18,7 +18,7 @@ use crate::config::Config;
 use crate::error::{Error, Kind, Result};
 use crate::root::layers::Layers;
 use crate::root::{Root, Upper};
-use crate::{rootless, user};
+use crate::{machine, rootless, user};
 
 pub use devices::Devices;
 pub use task::{Given, task};
@@ -118,13 +118,16 @@ impl Allocation {
         }
         let text = serde_json::to_vec_pretty(&config).map_err(broken)?;
         let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
-        if uid.is_root() && self.devices.is_none() {
+        let within = uid.is_root() && machine::in_user_namespace();
+        if uid.is_root() && !within && self.devices.is_none() {
             return Ok((text, Vec::new()));
         }
         let mut spec = Config::read(&text)?.spec;
         let mut said = Vec::new();
         if !uid.is_root() {
             said.extend(rootless::adapt(&mut spec, uid.as_raw(), gid.as_raw())?);
+        } else if within {
+            said.extend(rootless::adapt_within(&mut spec));
         }
         if let Some(devices) = &self.devices {
             said.extend(devices.give(bundle, &mut spec, &self.root)?);

@@ -6,6 +6,7 @@
 
 mod check;
 pub mod mount_options;
+pub(crate) mod own;
 pub mod read;
 pub mod scheduling;
 pub mod support;

@@ -10,6 +10,7 @@ use oci_spec::runtime::{Process as Written, Spec};
 use serde_json::{Value, json};
 
 use crate::config::Config;
+use crate::config::read::in_words;
 use crate::container::groups::{attach_by_systemd, needs_systemd, reopened};
 use crate::container::make::write_pid;
 use crate::container::{self, Options};
@@ -123,7 +124,8 @@ pub fn read_process(text: &[u8]) -> Result<Written> {
 fn read(process: Value) -> Result<Written> {
     let process: Written = serde_path_to_error::deserialize(process).map_err(|error| {
         let place = error.path().to_string();
-        Error::new(Kind::Config, format!("`{place}` of the process: {}", error.inner()))
+        let (message, help) = in_words(&error.inner().to_string());
+        Error { help, ..Error::new(Kind::Config, format!("`{place}` of the process: {message}")) }
     })?;
     Ok(process)
 }
@@ -132,11 +134,20 @@ fn read(process: Value) -> Result<Written> {
 fn refuse(spec: &Spec, process: &Written) -> Result<()> {
     let mut spec = spec.clone();
     spec.set_process(Some(process.clone()));
-    Config { spec, unknown: Vec::new() }.refuse().map_err(|error| {
-        // The process may have come from a file of its own, or from the command line.
-        let place = error.place.unwrap_or_default();
-        Error { message: format!("`{place}`: {}", error.message), place: None, ..error }
-    })
+    Config { spec, unknown: Vec::new() }.refuse().map_err(of_the_process)
+}
+
+/// An error about a process that came from a file of its own, or from the command line: config.json has nothing to do with it.
+fn of_the_process(error: Error) -> Error {
+    let Some(place) = error.place.as_deref().filter(|place| place.starts_with("/process")) else {
+        return error;
+    };
+    let message = match error.kind {
+        // It is named.
+        Kind::NotFound | Kind::NotExecutable => error.message,
+        _ => format!("`{place}`: {}", error.message),
+    };
+    Error { message, place: None, ..error }
 }
 
 /// A list that may be missing.
@@ -186,7 +197,8 @@ pub fn exec(store: &Store, id: &Id, request: Request) -> Result<(Process, Option
     refuse(&config, &process)?;
     // Its namespaces are opened by number; that they are the container's and no stranger's is sure if it lives after.
     let mut prepared =
-        prepare_further(&config, &process, first.pid, &mut options, &crate::machine::Machine::look()?)?;
+        prepare_further(&config, &process, first.pid, &mut options, &crate::machine::Machine::look()?)
+            .map_err(of_the_process)?;
     if prepared.notifies().is_some()
         && let Some(path) = listener::path(&config)?
     {
@@ -195,10 +207,12 @@ pub fn exec(store: &Store, id: &Id, request: Request) -> Result<(Process, Option
     if !first.is_alive() {
         return Err(Error::new(Kind::State, format!("container `{id}` has ended")));
     }
-    let process = prepared.spawn(groups, &mut |gate, pid| match gate {
-        Gate::ControlGroup => attach_by_systemd(&record, first.pid, pid),
-        _ => Ok(()),
-    })?;
+    let process = prepared
+        .spawn(groups, &mut |gate, pid| match gate {
+            Gate::ControlGroup => attach_by_systemd(&record, first.pid, pid),
+            _ => Ok(()),
+        })
+        .map_err(of_the_process)?;
     if let Some(path) = &pid_file {
         write_pid(path, process.pid)?;
     }

@@ -109,6 +109,11 @@ fn attempts<'a>(
     })
 }
 
+/// A time-out in words.
+fn in_seconds(seconds: u64) -> String {
+    if seconds == 1 { "1 second".to_owned() } else { format!("{seconds} seconds") }
+}
+
 /// How long a hook may run: its `timeout`, or [`inside::TIME_OUT`].
 fn time_out(hook: &Hook) -> Result<Duration> {
     let seconds = hook.timeout().unwrap_or(inside::TIME_OUT);

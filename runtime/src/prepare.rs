@@ -120,9 +120,9 @@ impl Steps {
         self.list.push(Step { operation, place: None });
     }
 
-    /// What a person should know, though nothing is refused.
-    fn say(&mut self, text: String) {
-        self.said.push(text);
+    /// What a person should know of a field of config.json, though nothing is refused.
+    fn say(&mut self, place: &str, text: impl std::fmt::Display) {
+        self.said.push(format!("config.json: {place}: {text}"));
     }
 
     /// A step that a field of config.json asks for.

@@ -342,7 +342,7 @@ impl Shared {
         }
         let errno = Errno::from_raw_os_error(errno);
         let Some(step) = step else {
-            return Some(Error::machine("execute the start of the program", errno));
+            return Some(Failure::Start(errno).error(""));
         };
         let error = step.operation.explain(errno, self.report.detail.load(Ordering::Acquire));
         Some(if let Some(place) = &step.place { error.at(place) } else { error })
@@ -449,6 +449,9 @@ extern "C" fn begin(data: *mut c_void) -> ! {
     // SAFETY: both arrays end with a null pointer and lead into the box.
     if let Err(errno) = unsafe { raw::syscall(general::__NR_execveat, arguments) } {
         report.errno.store(errno.raw_os_error(), Ordering::Release);
+        if let Some(writer) = &shared.launch.program.failure_writer {
+            let _ = Linux.write(writer.as_raw_fd(), &Failure::Start(errno).report());
+        }
     }
     exit(125)
 }

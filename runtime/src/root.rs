@@ -171,7 +171,9 @@ impl Root {
         let shown = path.display();
         let found = fs::canonicalize(path).map_err(|error| {
             Error::new(Kind::Config, format!("cannot open the root `{shown}`: {}", because(&error)))
-                .help("give a folder, an archive (`.tar`, `.tar.gz`) or `host`")
+                .help(format!(
+                    "a root is a folder, an archive (`.tar`, `.tar.gz`) or `host`; if an image is meant, {OF_AN_IMAGE}"
+                ))
         })?;
         if found == Path::new("/") {
             return Err(Error::new(
@@ -190,6 +192,9 @@ impl Root {
         Ok(Self::Folder(root))
     }
 }
+
+/// How a container gets an image's files.
+const OF_AN_IMAGE: &str = "run a job file with `image:`, which takes it from the store or pulls it, or give what `podman export` writes of it";
 
 /// Makes a folder, unless it is there.
 fn make_folder(path: &Path) -> Result<()> {
@@ -227,13 +232,17 @@ fn absent(bundle: &Bundle, image: Option<&str>) -> Error {
     let error = match image {
         Some(image) => Error::new(
             Kind::Config,
-            format!("the root `{}` is absent, and the image `{image}` is not fetched yet", path.display()),
+            format!(
+                "the root `{}` is absent, and a single bundle gets none from its image `{image}`",
+                path.display()
+            ),
         ),
         None => Error::new(Kind::Config, format!("the root `{}` is absent", path.display())),
     };
     error.at("/root/path").help(format!(
-        "unpack the image to `{}`, put it beside config.json as `rootfs.tar`, or give a root: a folder, an archive or `host`",
-        folder.display()
+        "unpack the image to `{}`, put what `podman export` writes of it beside config.json as `rootfs.tar`, or give a root: a folder, an archive or `host`{}",
+        folder.display(),
+        image.map(|_| "; `jobc run` of the job file takes images from the store and pulls those that are missing").unwrap_or_default()
     ))
 }
 

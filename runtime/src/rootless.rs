@@ -52,21 +52,47 @@ pub fn adapt(spec: &mut Spec, uid: u32, gid: u32) -> Result<Vec<String>> {
                 bind_of(mount, "/proc");
                 said.push("`/proc` is the machine's, since the processes are".to_owned());
             }
-            Some("devpts") if !terminals => {
-                let mut options = mount.options().clone().unwrap_or_default();
-                let before = options.len();
-                options.retain(|option| *option != format!("gid={TERMINALS}"));
-                if options.len() != before {
-                    mount.set_options(Some(options));
-                    said.push(
-                        "terminals belong to the user's own group, since group 5 is not mapped".to_owned(),
-                    );
-                }
-            }
+            Some("devpts") if !terminals => said.extend(own_terminals(mount)),
             _ => {}
         }
     }
     Ok(said)
+}
+
+/// Changes a configuration without a user namespace so that the root of one that is not the machine's can run it; says what
+/// was changed, a line each.
+pub fn adapt_within(spec: &mut Spec) -> Vec<String> {
+    let namespaces = spec.linux().as_ref().and_then(|linux| linux.namespaces().as_ref());
+    let own = namespaces.into_iter().flatten().any(|namespace| namespace.typ() == LinuxNamespaceType::User);
+    let groups = std::fs::read_to_string("/proc/self/gid_map").unwrap_or_default();
+    if own || has_id(&groups, TERMINALS) {
+        return Vec::new();
+    }
+    spec.mounts_mut().iter_mut().flatten().filter_map(own_terminals).collect()
+}
+
+/// Whether the text of an id map has an id inside (user_namespaces(7)).
+fn has_id(map: &str, id: u32) -> bool {
+    map.lines().any(|line| {
+        let mut numbers = line.split_ascii_whitespace().map(|word| word.parse::<u32>().unwrap_or_default());
+        let (inside, length) = (numbers.next().unwrap_or_default(), numbers.nth(1).unwrap_or_default());
+        id.checked_sub(inside).is_some_and(|offset| offset < length)
+    })
+}
+
+/// Leaves the terminals of a devpts to the user's own group; says so where config.json gives them to another one.
+fn own_terminals(mount: &mut Mount) -> Option<String> {
+    if mount.typ().as_deref() != Some("devpts") {
+        return None;
+    }
+    let mut options = mount.options().clone()?;
+    let before = options.len();
+    options.retain(|option| *option != format!("gid={TERMINALS}"));
+    if options.len() == before {
+        return None;
+    }
+    mount.set_options(Some(options));
+    Some("terminals belong to the user's own group, since group 5 is not mapped".to_owned())
 }
 
 /// The group `tty`, which config.json gives terminals to.

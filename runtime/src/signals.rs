@@ -12,7 +12,7 @@ use crate::error::{Error, Kind, Result};
 use crate::machine::Status;
 use crate::syscall::signals as kernel;
 
-/// A signal by the kernel's number, 1 to 64. The C library keeps some to itself; a container may have another one.
+/// A signal by the kernel's number, 1 to 64, or the 0 of [`Signal::parse_or_probe`]. The C library keeps some to itself; a container may have another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Signal(i32);
 
@@ -47,6 +47,11 @@ impl Signal {
         })
     }
 
+    /// The same, and 0, which kill(2) sends to nobody: it asks whether there is somebody to send to.
+    pub fn parse_or_probe(text: &str) -> Result<Self> {
+        if text == "0" { Ok(Self(0)) } else { Self::parse(text) }
+    }
+
     /// Its number.
     pub fn number(self) -> i32 {
         self.0
@@ -54,7 +59,7 @@ impl Signal {
 
     /// Its bit in a set of signals.
     fn bit(self) -> u64 {
-        1 << (self.0 - 1)
+        if self.0 == 0 { 0 } else { 1 << (self.0 - 1) }
     }
 
     /// What the kernel does to a process that neither catches nor ignores it: whether it ends the process.

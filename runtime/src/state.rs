@@ -26,12 +26,12 @@ pub struct Id(String);
 impl Id {
     /// Checks a name.
     pub fn new(name: &str) -> Result<Self> {
-        let wrong = name.bytes().find(|byte| !(byte.is_ascii_alphanumeric() || b"_+.-".contains(byte)));
+        let wrong = name.chars().find(|one| !(one.is_ascii_alphanumeric() || "_+.-".contains(*one)));
         let why = match wrong {
             _ if name.is_empty() => "is empty".to_owned(),
             _ if name.len() > 255 => format!("has {} bytes, and a folder's name at most 255", name.len()),
             _ if matches!(name, "." | "..") => "names a folder".to_owned(),
-            Some(byte) => format!("has the character `{}`", byte.escape_ascii()),
+            Some(one) => format!("has the character `{}`", one.escape_debug()),
             None => return Ok(Self(name.to_owned())),
         };
         let shown: String = name.chars().take(64).flat_map(char::escape_debug).collect();

@@ -14,6 +14,7 @@ use rustix::io::Errno;
 
 pub mod available;
 pub mod linux;
+pub(crate) mod namespace;
 pub mod parent;
 pub(crate) mod raw;
 pub mod record;

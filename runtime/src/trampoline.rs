@@ -127,6 +127,8 @@ pub enum Failure {
     Filter(Errno),
     /// The kernel refused the security module's label.
     Label(Errno),
+    /// The kernel did not execute the trampoline with the program's arguments and environment.
+    Start(Errno),
     /// A step between the start and the trampoline failed. The process that carries the steps out says so itself.
     Step(Errno),
 }
@@ -139,8 +141,9 @@ impl Failure {
     pub fn of(report: [u8; Self::SIZE]) -> Self {
         let code = u32::from_ne_bytes(report);
         let errno = Errno::from_raw_os_error((code & 0xfff).max(1).cast_signed());
-        match code & (Self::FILTER | Self::STEP | Self::LABEL) {
+        match code & (Self::FILTER | Self::STEP | Self::LABEL | Self::START) {
             0 => Self::Exec(errno),
+            Self::START => Self::Start(errno),
             Self::STEP => Self::Step(errno),
             Self::LABEL => Self::Label(errno),
             _ => Self::Filter(errno),
@@ -154,6 +157,7 @@ impl Failure {
             Self::Filter(errno) => (errno, Self::FILTER),
             Self::Label(errno) => (errno, Self::LABEL),
             Self::Step(errno) => (errno, Self::STEP),
+            Self::Start(errno) => (errno, Self::START),
         };
         (errno.raw_os_error().unsigned_abs() | bit).to_ne_bytes()
     }
@@ -166,6 +170,9 @@ impl Failure {
 
     /// The bit of a report that stands for the label.
     const LABEL: u32 = 0x4_0000;
+
+    /// The bit of a report that stands for the trampoline's own start.
+    const START: u32 = 0x10_0000;
 
     /// The bit of a report that is none of a failure: the other bits below are the number of the filter's listener.
     pub const LISTENER: u32 = 0x8_0000;
@@ -198,6 +205,15 @@ impl Failure {
             }
             Self::Step(Errno::CHILD) => {
                 Error::new(Kind::Hook, "a startContainer hook failed").at("/hooks/startContainer")
+            }
+            Self::Start(errno) => {
+                let error = Error::machine("execute the start of the program", errno);
+                match errno {
+                    Errno::TOOBIG => error.at("/process/args").help(
+                        "arguments and environment together may take a quarter of the stack's limit, at most 6 MiB; write some to a file",
+                    ),
+                    _ => error,
+                }
             }
             Self::Step(errno) => Error::machine("make the last steps to the program", errno),
             Self::Filter(errno) => {

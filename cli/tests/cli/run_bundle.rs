@@ -19,7 +19,7 @@ fn what_is_no_bundle_is_told_from_one() {
     folder
         .jobc(&["run", "out/hello/local/oci/main-0"])
         .exits(125)
-        .says("the image `busybox:1.36` is not fetched yet");
+        .says("a single bundle gets none from its image `busybox:1.36`");
     folder
         .jobc(&["run", "--detach", "out/hello/local/oci/main-0"])
         .exits(125)

@@ -89,6 +89,8 @@ pub fn task(provided: &Provided, task: &TaskId, container: &Path) -> Result<Give
     let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
     if !uid.is_root() {
         said.extend(rootless::adapt(spec, uid.as_raw(), gid.as_raw())?);
+    } else if crate::machine::in_user_namespace() {
+        said.extend(rootless::adapt_within(spec));
     }
     match &provided.gpus {
         Some(gpus) => said.extend(gpus.give(task, spec, &root, visible.as_deref())?),

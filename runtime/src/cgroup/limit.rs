@@ -41,6 +41,18 @@ pub(super) struct Limits {
     pub(super) impossible: Vec<Error>,
 }
 
+/// Files that a kernel may have for old programs' sake, taking what is written and keeping none of it.
+///
+/// The kernel's memory is no longer limited by itself since Linux 5.16 (cgroup-v1/memory.rst, `memory.kmem.limit_in_bytes`).
+const WITHOUT_EFFECT: [&str; 1] = ["memory.kmem.limit_in_bytes"];
+
+impl Limit {
+    /// Whether what was written to a file must be read back to know that it is kept.
+    pub(super) fn may_be_ignored(file: &str) -> bool {
+        WITHOUT_EFFECT.contains(&file)
+    }
+}
+
 impl Limits {
     /// The limits that `resources` ask for, but for devices, on a machine of that layout.
     ///
@@ -70,6 +82,17 @@ impl Limits {
                 found
                     .impossible
                     .extend(found.writable.drain(..).map(|limit| no_controller(controller, &limit.place)));
+            }
+            if !layout.hierarchies.is_empty()
+                && matches!(controller, Controller::NetCls | Controller::NetPrio)
+            {
+                // Version 1 is here, without this one.
+                let name = controller.name();
+                for error in &mut found.impossible {
+                    error.message = format!(
+                        "no hierarchy with `{name}` is mounted here, and version 2 of control groups has none"
+                    );
+                }
             }
             limits.writable.append(&mut found.writable);
             limits.impossible.append(&mut found.impossible);

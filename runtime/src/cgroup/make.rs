@@ -84,8 +84,12 @@ pub(super) fn make(group: &Group, request: &Request<'_>, cgroup: &mut Cgroup) ->
             for limit in &group.limits {
                 impossible.extend(write_limit(&folder, limit).err());
             }
-            if let Some(rules) = &group.devices {
-                impossible.extend(write_rules(&folder, rules).err());
+            if let Some(rules) = &group.devices
+                && let Err(error) = write_rules(&folder, rules)
+            {
+                // The rules belong to the machine's root, whoever was given the group.
+                let without = || without_devices(request, &error.message);
+                impossible.extend(if request.user_namespace { without() } else { Some(error) });
             }
             cgroup.joins.push(entrance(&folder, "tasks", OFlags::WRONLY)?);
         }
@@ -256,6 +260,10 @@ pub(super) fn write_limit(folder: &Path, limit: &Limit) -> Result<()> {
     let mut there = false;
     for (file, text) in &limit.files {
         match write(&folder.join(file), text) {
+            Ok(()) if Limit::may_be_ignored(file) && !is_kept(&folder.join(file), text) => {
+                let message = format!("this kernel takes `{file}` and keeps no such limit");
+                return Err(Error::new(Kind::Unenforceable, message).at(&limit.place).help(GO_ON));
+            }
             Ok(()) => there = true,
             Err(Errno::NOENT) => {}
             Err(errno) => {
@@ -270,6 +278,13 @@ pub(super) fn write_limit(folder: &Path, limit: &Limit) -> Result<()> {
     let names: Vec<String> = limit.files.iter().map(|(file, _)| format!("`{file}`")).collect();
     let message = format!("the kernel has no file {}", names.join(" or "));
     Err(Error::new(Kind::Unenforceable, message).at(&limit.place).help(GO_ON))
+}
+
+/// Whether a file has a number of bytes at most as large as the one that was written to it; the kernel rounds down to pages.
+fn is_kept(path: &Path, written: &str) -> bool {
+    let number = |text: &str| text.trim().parse::<u64>().ok();
+    let read = std::fs::read_to_string(path).ok().and_then(|text| number(&text));
+    read.zip(number(written)).is_some_and(|(read, written)| read <= written)
 }
 
 /// Whether the machine swaps at all: a line of /proc/swaps below its heading.
@@ -331,4 +346,34 @@ fn write_line(file: &OwnedFd, line: &str) -> std::result::Result<(), Errno> {
 
 fn open(path: &Path) -> std::result::Result<OwnedFd, Errno> {
     rustix::fs::open(path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_that_the_kernel_takes_and_ignores_is_not_kept() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = "memory.kmem.limit_in_bytes";
+        let limit = Limit {
+            controller: Controller::Memory,
+            files: vec![(file.to_owned(), "10000".to_owned())],
+            place: "/linux/resources/memory/kernel".to_owned(),
+            kept_without: None,
+        };
+        let path = folder.path().join(file);
+        let with = |content: &str| {
+            std::fs::write(&path, content).expect("a file");
+            write_limit(folder.path(), &limit).map_err(|error| error.to_string())
+        };
+        // A file of no kernel keeps what is behind the five digits that are written.
+        assert_eq!(with(""), Ok(()));
+        let refused = "config.json: /linux/resources/memory/kernel: this kernel takes `memory.kmem.limit_in_bytes` and keeps no such limit";
+        assert_eq!(with("9223372036854771712"), Err(refused.to_owned()));
+        std::fs::write(&path, "8192").expect("a file");
+        assert!(
+            is_kept(&path, "10000") && !is_kept(&path, "4096") && !is_kept(&folder.path().join("none"), "1")
+        );
+    }
 }

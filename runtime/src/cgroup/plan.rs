@@ -254,7 +254,9 @@ pub(super) fn without_devices(request: &Request<'_>, why: &dyn fmt::Display) -> 
         return None;
     }
     let message = format!("nothing can keep devices from the container: {why}");
-    Some(Error::new(Kind::Unenforceable, message).at(devices::PLACE).help(GO_ON))
+    // Every container is kept from the machine's devices, also one whose config.json has no list.
+    let help = if written.is_empty() { "go on without it by `--allow-unenforced`" } else { GO_ON };
+    Some(Error::new(Kind::Unenforceable, message).at(devices::PLACE).help(help))
 }
 
 /// Whether this process may load and attach a device program: it needs capabilities in the first user namespace.

@@ -44,6 +44,16 @@ impl Findings {
         }
     }
 
+    /// A text that becomes a C string of the program's: an argument, or a variable.
+    fn argument(&mut self, place: impl Into<String>, text: &str, what: &str) {
+        let place = place.into();
+        if let Some(longest) = too_long(text) {
+            let message = format!("{what} of {} bytes, where the kernel takes {longest}", text.len());
+            self.wrong(&place, message, "write it to a file that the program reads");
+        }
+        self.text(place, text);
+    }
+
     /// Variables of an environment.
     fn environment(&mut self, place: &str, variables: &[String]) {
         for (index, variable) in variables.iter().enumerate() {
@@ -52,10 +62,33 @@ impl Findings {
                 let message = format!("`{variable}` is not a variable of an environment");
                 self.wrong(place, message, "write `NAME=value`");
             } else {
-                self.text(place, variable);
+                self.argument(place, variable, "a variable");
             }
         }
     }
+}
+
+/// The most bytes of one string of a program's, where a text has more: 32 pages with the NUL at its end (execve(2),
+/// `MAX_ARG_STRLEN`). A page has 4 KiB or more.
+fn too_long(text: &str) -> Option<usize> {
+    const SMALLEST: usize = 4096;
+    if text.len() < 32 * SMALLEST {
+        return None;
+    }
+    let longest = 32 * page_size().unwrap_or(SMALLEST) - 1;
+    (text.len() > longest).then_some(longest)
+}
+
+/// The size of a page in bytes, as the kernel tells every program (`AT_PAGESZ`, getauxval(3)).
+fn page_size() -> Option<usize> {
+    const AT_PAGESZ: usize = 6;
+    const WORD: usize = size_of::<usize>();
+    let auxiliary = std::fs::read("/proc/self/auxv").ok()?;
+    let words: Vec<usize> = auxiliary
+        .chunks_exact(WORD)
+        .map(|word| word.try_into().map(usize::from_ne_bytes).unwrap_or_default())
+        .collect();
+    words.chunks_exact(2).find(|pair| pair[0] == AT_PAGESZ).map(|pair| pair[1])
 }
 
 impl Config {
@@ -158,7 +191,7 @@ fn hooks(spec: &Spec, findings: &mut Findings) {
             }
             findings.text(format!("{place}/path"), &hook.path().to_string_lossy());
             for (argument, text) in hook.args().iter().flatten().enumerate() {
-                findings.text(format!("{place}/args/{argument}"), text);
+                findings.argument(format!("{place}/args/{argument}"), text, "an argument");
             }
             findings.environment(&format!("{place}/env"), hook.env().as_deref().unwrap_or_default());
             if hook.timeout().is_some_and(|seconds| seconds <= 0) {

@@ -77,7 +77,7 @@ fn segment(segment: &Segment) -> String {
 }
 
 /// serde's words for a value that does not fit, as ours and an advice.
-fn in_words(said: &str) -> (String, Option<String>) {
+pub(crate) fn in_words(said: &str) -> (String, Option<String>) {
     if let Some(rest) = said.strip_prefix("invalid type: ").or_else(|| said.strip_prefix("invalid value: "))
         && let Some((found, expected)) = rest.rsplit_once(", expected ")
     {

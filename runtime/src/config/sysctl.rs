@@ -1,12 +1,11 @@
 //! Kernel parameters: `linux.sysctl`, which may only name what a namespace of the container's own keeps apart.
 
 use std::ffi::CString;
-use std::os::unix::fs::MetadataExt as _;
-use std::path::Path;
 
 use oci_spec::runtime::{Linux, LinuxNamespaceType};
 
 use super::escaped;
+use super::own::own;
 use crate::error::{Error, Kind};
 
 /// A parameter to write.
@@ -81,7 +80,7 @@ fn one(linux: &Linux, name: &str, value: &str) -> Result<(CString, CString), Err
             ));
         }
     };
-    own(linux, kind).map_err(|because| {
+    own(Some(linux), kind).map_err(|because| {
         Error::new(Kind::Config, format!("`{name}` would change the machine: {because}"))
             .help(format!("write `{{\"type\": \"{}\"}}` in `linux.namespaces`", word(kind)))
     })?;
@@ -104,23 +103,6 @@ fn path(name: &str) -> String {
         other => other,
     };
     name.chars().map(swap).collect()
-}
-
-/// Sees that the container has a namespace that is not this process's.
-fn own(linux: &Linux, kind: LinuxNamespaceType) -> Result<(), &'static str> {
-    let namespaces = linux.namespaces().iter().flatten();
-    let Some(namespace) = namespaces.into_iter().find(|namespace| namespace.typ() == kind) else {
-        return Err("the container shares its namespace");
-    };
-    let Some(path) = namespace.path().as_deref().filter(|path| !path.as_os_str().is_empty()) else {
-        return Ok(());
-    };
-    let identity = |path: &Path| std::fs::metadata(path).map(|file| (file.dev(), file.ino())).ok();
-    // A path that cannot be looked at is told where it is joined.
-    match (identity(path), identity(&Path::new("/proc/self/ns").join(kind.to_string()))) {
-        (Some(joined), Some(ours)) if joined == ours => Err("the namespace it joins is the machine's"),
-        _ => Ok(()),
-    }
 }
 
 fn word(kind: LinuxNamespaceType) -> &'static str {

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use oci_spec::runtime::{Linux, LinuxResources, Spec};
+use linux_raw_sys::general::CAP_SYS_ADMIN;
+use oci_spec::runtime::{Linux, LinuxNamespaceType, LinuxResources, Spec};
 
 use super::{Options, cgroup};
 use crate::cgroup::{Cgroup, GO_ON, LEAF, Layout, Plan, Request, Saved, ScopeGroup, Unenforced, UnitGroup};
@@ -100,6 +101,19 @@ impl<'a> Wants<'a> {
     }
 }
 
+/// Refuses a bundle without a user namespace to who may make no other ones: whatever else is missing, this comes first.
+fn refuse_without_rights(spec: &Spec, machine: &Machine) -> Result<()> {
+    let namespaces = spec.linux().as_ref().and_then(|linux| linux.namespaces().as_ref());
+    let user = namespaces.into_iter().flatten().any(|namespace| namespace.typ() == LinuxNamespaceType::User);
+    if user || machine.held & 1 << CAP_SYS_ADMIN != 0 {
+        return Ok(());
+    }
+    let message = "without CAP_SYS_ADMIN a container needs a user namespace, and the bundle has none";
+    Err(Error::new(Kind::Config, message).at("/linux/namespaces").help(
+        "write `{\"type\": \"user\"}` there and `uidMappings` and `gidMappings` in `linux`, or start the bundle by `jobc run`, which does",
+    ))
+}
+
 fn path(linux: Option<&Linux>) -> Result<Option<&str>> {
     let path =
         linux.and_then(|linux| linux.cgroups_path().as_deref()).filter(|path| !path.as_os_str().is_empty());
@@ -123,6 +137,7 @@ impl Decided {
     pub(super) fn of(spec: &Spec, options: &Options, machine: &Machine, mode: Mode) -> Result<Self> {
         let layout = if options.without_cgroup { Layout::default() } else { Layout::detect()? };
         let wants = Wants::of(spec, machine)?;
+        refuse_without_rights(spec, machine)?;
         let by_systemd =
             if options.systemd_cgroup { Some(BySystemd::of(spec, &wants, options)?) } else { None };
         let unit = by_systemd.as_ref().map(|by_systemd| &by_systemd.group);
@@ -353,4 +368,28 @@ pub(crate) fn reopened(saved: &Saved, first: u32) -> Result<Groups> {
     let mut cgroup = Cgroup::open(saved.clone());
     cgroup.open_entrances(first)?;
     Ok(entrances(&mut cgroup))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn who_has_no_rights_is_told_of_the_user_namespace_before_anything_else() {
+        let check = |held: u64, namespaces: Value| {
+            let spec = json!({"ociVersion": "1.1.0", "linux": {"namespaces": namespaces, "resources": {}}});
+            let spec: Spec = serde_json::from_value(spec).expect("a configuration");
+            let machine = Machine { held, bounding: 0, ignored: 0, in_user_namespace: false, alone_as: None };
+            refuse_without_rights(&spec, &machine).map_err(|error| error.to_string())
+        };
+        let (none, all) = (0, u64::MAX);
+        let (mount, user) = (json!([{"type": "mount"}]), json!([{"type": "mount"}, {"type": "user"}]));
+        assert_eq!(check(all, mount.clone()), Ok(()));
+        assert_eq!(check(none, user), Ok(()));
+        let refused = "config.json: /linux/namespaces: without CAP_SYS_ADMIN a container needs a user namespace, and the bundle has none";
+        assert_eq!(check(none, mount.clone()), Err(refused.to_owned()));
+        assert_eq!(check(!(1 << CAP_SYS_ADMIN), mount), Err(refused.to_owned()));
+    }
 }

@@ -126,14 +126,17 @@ impl HookInside {
         self.image.as_ref().map(std::os::fd::AsRawFd::as_raw_fd)
     }
 
-    /// What it means that the hook did not end well: `detail` is its exit code, or 128 and its signal.
+    /// What a signal's number is added to in the place of an exit code, none of which is as large.
+    pub(crate) const SIGNAL: u32 = 256;
+
+    /// What it means that the hook did not end well: `detail` is its exit code, or [`Self::SIGNAL`] and the signal that ended it.
     pub(crate) fn explain(&self, errno: Errno, detail: u32) -> Error {
         let path = self.path.to_string_lossy();
-        let (stage, seconds) = (self.stage, self.time_out / 1000);
+        let (stage, seconds) = (self.stage, self.time_out.unsigned_abs() / 1000);
         match errno {
             Errno::TIMEDOUT => Error::new(
                 Kind::Hook,
-                format!("the {stage} hook `{path}` was killed after {seconds} seconds"),
+                format!("the {stage} hook `{path}` was killed after {}", super::in_seconds(seconds.into())),
             )
             .help("give it a longer `timeout`"),
             Errno::CHILD if matches!(detail, 126 | 127) => {
@@ -145,7 +148,13 @@ impl HookInside {
                     },
                 )
             }
-            Errno::CHILD => Error::new(Kind::Hook, format!("the {stage} hook `{path}` ended with {detail}")),
+            Errno::CHILD => {
+                let how = match detail.checked_sub(Self::SIGNAL) {
+                    Some(signal) => format!("was ended by signal {signal}"),
+                    None => format!("ended with exit code {detail}"),
+                };
+                Error::new(Kind::Hook, format!("the {stage} hook `{path}` {how}"))
+            }
             errno => Error::machine(format!("run the {stage} hook `{path}`"), errno),
         }
     }

@@ -81,7 +81,7 @@ impl<'a> Run<'a> {
                 (None, signal) => self.error(&format!("was ended by signal {}", signal.unwrap_or_default())),
             },
             End::TimedOut => self
-                .error(&format!("was killed after {} seconds", self.time_out.as_secs()))
+                .error(&format!("was killed after {}", super::in_seconds(self.time_out.as_secs())))
                 .help("give it a longer `timeout`"),
             End::GivenUp => self.error("was killed: the start was given up"),
         };

@@ -139,7 +139,7 @@ fn a_hook_that_hangs_is_killed_with_all_it_started() {
     let path = script(folder.path(), HANGS);
     let started = Instant::now();
     let error = check(folder.path(), json!({"path": path, "timeout": 1})).expect_err("too long");
-    assert!(error.message.ends_with("was killed after 1 seconds; it wrote:\n  waiting"), "{error}");
+    assert!(error.message.ends_with("was killed after 1 second; it wrote:\n  waiting"), "{error}");
     assert!(started.elapsed() < Duration::from_secs(10));
     assert!(is_gone(folder.path()));
 }

@@ -127,7 +127,7 @@ fn mounts(
             let own = identity.own.contains(&Namespace::Cgroup);
             match groups.and_then(|groups| cgroups::mount(&place, kind, words.set, own, groups)) {
                 Some(operation) => list.push((index, operation)),
-                None => steps.say(format!("{at}: control groups are not shown: the container has none here")),
+                None => steps.say(&at, "control groups are not shown: the container has none here"),
             }
             continue;
         }

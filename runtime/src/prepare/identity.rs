@@ -1,27 +1,31 @@
 //! Who the process is: user namespace, control groups, the other namespaces, host name.
 
 use std::ffi::CString;
+use std::fs::File;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 
 use linux_raw_sys::general::{CLONE_NEWCGROUP, CLONE_NEWIPC, CLONE_NEWTIME};
 use oci_spec::runtime::Spec;
+use rustix::time::{ClockId, clock_gettime};
 
 use super::{Steps, c_string};
+use crate::config::own::is_of_the_machine;
 use crate::container::Options;
 use crate::error::{Error, Kind, Result};
 use crate::id_map::IdMaps;
 use crate::labels;
 use crate::machine::Machine;
-use crate::namespaces::{IdMapFiles, Join, Namespace};
+use crate::namespaces::{IdMapFiles, Join, Namespace, names};
 use crate::operation::Operation;
 use crate::process::Gate;
+use crate::syscall::namespace::namespace_flag;
 
 /// What later parts must know of the namespaces.
 #[derive(Debug)]
 pub(super) struct Identity {
     /// `CLONE_NEW*` bits for clone3(2).
     pub(super) new: u32,
-    /// All kinds that are new or joined: the container's own.
+    /// All kinds that are new, or joined and not the machine's: the container's own.
     pub(super) own: Vec<Namespace>,
     pub(super) joined_before: Vec<Join>,
     pub(super) id_maps: Option<IdMaps>,
@@ -38,23 +42,30 @@ pub(super) fn list(steps: &mut Steps, spec: &Spec, options: &Options, machine: &
     let linux = spec.linux().as_ref();
     let mut new = Vec::new();
     let mut joins = Vec::new();
+    let mut own = Vec::new();
     let mut descriptors = Vec::new();
     for (index, namespace) in
         linux.and_then(|linux| linux.namespaces().as_ref()).into_iter().flatten().enumerate()
     {
         let kind = Namespace::of(namespace.typ());
         match namespace.path().as_ref().filter(|path| !path.as_os_str().is_empty()) {
-            None => new.push(kind),
+            None => {
+                new.push(kind);
+                own.push(kind);
+            }
             Some(path) => {
                 let place = format!("/linux/namespaces/{index}/path");
                 let fd = open(kind, path).map_err(|error| error.at(&place))?;
                 joins.push(Join { kind, fd: fd.as_raw_fd(), path: format!("`{}`", path.display()) });
-                descriptors.push(fd);
+                let fd = File::from(fd);
+                if !fd.metadata().is_ok_and(|file| is_of_the_machine(&file, kind)) {
+                    own.push(kind);
+                }
+                descriptors.push(fd.into());
             }
         }
     }
     joins.sort_by_key(|join| join.kind);
-    let own: Vec<Namespace> = new.iter().copied().chain(joins.iter().map(|join| join.kind)).collect();
     let new_user = new.contains(&Namespace::User);
     let joined_user = joins.iter().any(|join| join.kind == Namespace::User);
 
@@ -162,24 +173,44 @@ fn open(kind: Namespace, path: &std::path::Path) -> Result<OwnedFd> {
         return Err(Error::new(Kind::Config, message)
             .help(format!("give a path such as `/proc/PID/ns/{}`", kind.file())));
     }
+    let found = namespace_flag(&fd).map_err(|errno| {
+        Error::machine(format!("tell the kind of the namespace `{}`", path.display()), errno)
+    })?;
+    if found != kind.flag() {
+        let message = format!("`{}` is a {} namespace, not a {kind} one", path.display(), names(found));
+        return Err(Error::new(Kind::Config, message)
+            .help(format!("give a path such as `/proc/PID/ns/{}`", kind.file())));
+    }
     Ok(fd)
 }
 
 fn clocks(
     offsets: &std::collections::HashMap<String, oci_spec::runtime::LinuxTimeOffset>,
 ) -> Result<CString> {
-    let mut lines: Vec<String> = offsets
-        .iter()
-        .map(|(clock, offset)| {
-            format!(
-                "{clock} {} {}\n",
-                offset.secs().unwrap_or_default(),
-                offset.nanosecs().unwrap_or_default()
-            )
-        })
-        .collect();
+    let mut lines = Vec::new();
+    for (clock, offset) in offsets {
+        let (seconds, nanoseconds) =
+            (offset.secs().unwrap_or_default(), offset.nanosecs().unwrap_or_default());
+        let now =
+            clock_gettime(if clock == "boottime" { ClockId::Boottime } else { ClockId::Monotonic }).tv_sec;
+        within_reach(clock, now, seconds)?;
+        lines.push(format!("{clock} {seconds} {nanoseconds}\n"));
+    }
     lines.sort();
     c_string(lines.concat(), "/linux/timeOffsets")
+}
+
+/// Refuses an offset, in seconds, with which a clock would stand below zero, or beyond half of what the kernel counts to in
+/// nanoseconds (`proc_timens_set_offset` of kernel/time/namespace.c).
+fn within_reach(clock: &str, now: i64, seconds: i64) -> Result<()> {
+    const LATEST: i64 = i64::MAX / 1_000_000_000 / 2;
+    if now.checked_add(seconds).is_some_and(|moved| (0..=LATEST).contains(&moved)) {
+        return Ok(());
+    }
+    let message = format!("the clock `{clock}` cannot be moved by {seconds} seconds: it stands at {now}");
+    Err(Error::new(Kind::Config, message)
+        .at(format!("/linux/timeOffsets/{clock}/secs"))
+        .help(format!("write -{now} to {}", LATEST - now)))
 }
 
 /// Refuses a time namespace on kernels before 6.1, where a process that leaves its parent's memory by `execve` stays in
@@ -202,7 +233,7 @@ fn switches_clocks_at_execve(release: &[u8]) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::switches_clocks_at_execve;
+    use super::*;
 
     #[test]
     fn a_time_namespace_is_refused_where_it_would_have_no_effect() {
@@ -215,5 +246,31 @@ mod tests {
         ] {
             assert_eq!(switches_clocks_at_execve(release.as_bytes()).is_ok(), allowed, "{release}");
         }
+    }
+
+    #[test]
+    fn a_clock_is_moved_as_far_as_the_kernel_takes_it() {
+        let said = |now, seconds| within_reach("boottime", now, seconds).map_err(|error| error.to_string());
+        for seconds in [-100, 0, 3600, 4_611_685_918] {
+            assert_eq!(said(100, seconds), Ok(()), "{seconds}");
+        }
+        for seconds in [-101, 4_611_685_919, i64::MAX, i64::MIN] {
+            let message = format!(
+                "config.json: /linux/timeOffsets/boottime/secs: the clock `boottime` cannot be moved by {seconds} seconds: it stands at 100"
+            );
+            assert_eq!(said(100, seconds), Err(message));
+        }
+    }
+
+    #[test]
+    fn a_namespace_of_another_kind_is_told_by_its_name() {
+        let own = |file: &str| std::path::PathBuf::from(format!("/proc/self/ns/{file}"));
+        for kind in Namespace::ALL {
+            assert!(open(kind, &own(kind.file())).is_ok(), "{kind}");
+        }
+        let error = open(Namespace::Network, &own("uts")).expect_err("another kind");
+        assert_eq!(error.message, "`/proc/self/ns/uts` is a uts namespace, not a network one");
+        let error = open(Namespace::Uts, std::path::Path::new("/proc/self/status")).expect_err("a file");
+        assert_eq!(error.message, "`/proc/self/status` is no namespace");
     }
 }

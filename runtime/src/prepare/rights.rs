@@ -59,15 +59,18 @@ pub(super) fn list(
     });
     if let Some(program) = filter.as_ref().filter(|program| lets_through && !program.unknown.is_empty()) {
         let names = program.unknown.join("`, `");
-        steps.say(format!("/linux/seccomp: this machine's kernel interface has no system call `{names}`"));
+        steps.say(
+            "/linux/seccomp",
+            format_args!("this machine's kernel interface has no system call `{names}`"),
+        );
     }
     let no_new_privileges = process.no_new_privileges().unwrap_or(false);
     if filter.as_ref().is_some_and(|program| !program.notifies())
         && profile.is_some_and(|profile| profile.listener_path().is_some())
     {
         steps.say(
-            "/linux/seccomp/listenerPath: no call has the action `SCMP_ACT_NOTIFY`, so nobody is told of any"
-                .to_owned(),
+            "/linux/seccomp/listenerPath",
+            "no call has the action `SCMP_ACT_NOTIFY`, so nobody is told of any",
         );
     }
     if !no_new_privileges && let Some(program) = filter.take() {
@@ -83,12 +86,18 @@ pub(super) fn list(
     let sets = asked.within(held);
     if sets != asked {
         let names = asked.beyond(held).join("`, `");
-        steps.say(format!("`{names}` cannot be given: this process does not have it itself"));
+        steps.say(
+            "/process/capabilities",
+            format_args!("`{names}` cannot be given: this process does not have them itself"),
+        );
     }
     if sets.idle() != 0 {
-        let names = crate::capabilities::names(sets.idle()).join("`, `");
-        steps
-            .say(format!("/process/capabilities/ambient: `{names}` has no effect without being inheritable"));
+        let names = crate::capabilities::names(sets.idle());
+        let verb = if names.len() == 1 { "has" } else { "have" };
+        steps.say(
+            "/process/capabilities/ambient",
+            format_args!("`{}` {verb} no effect without being inheritable", names.join("`, `")),
+        );
     }
     // Whoever is the first in a user namespace begins with all of them; elsewhere a process has no more than its maker.
     let bounding = if identity.own_users { crate::capabilities::known()? } else { machine.bounding };

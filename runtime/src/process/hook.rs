@@ -52,7 +52,7 @@ pub(crate) fn run_hook(hook: &HookInside) -> std::result::Result<u32, Errno> {
     }
     Ok(status.map_or(125, |status| match (status.exit_status(), status.terminating_signal()) {
         (Some(code), _) => code.unsigned_abs(),
-        (None, signal) => 128 + signal.unwrap_or_default().unsigned_abs(),
+        (None, signal) => HookInside::SIGNAL + signal.unwrap_or_default().unsigned_abs(),
     }))
 }
 

@@ -42,3 +42,15 @@ fn with_a_network_of_its_own_sys_is_its_own() {
 fn who_names_a_user_namespace_has_thought_of_it() {
     check("user_namespace", &["user", "mount"], &mounts());
 }
+
+#[test]
+fn an_id_map_says_which_ids_there_are() {
+    let machine = "         0          0 4294967295\n";
+    let single = "0 1500 1\n";
+    let ranges = "0 1500 1\n1 100000 4\n6 200000 65536\n";
+    let has = |map: &str, ids: [u32; 4]| ids.map(|id| has_id(map, id));
+    assert_eq!(has(machine, [0, 5, 6, u32::MAX]), [true, true, true, false]);
+    assert_eq!(has(single, [0, 1, 5, 1500]), [true, false, false, false]);
+    assert_eq!(has(ranges, [4, 5, 6, 65542]), [true, false, true, false]);
+    assert_eq!(has("", [0, 1, 5, 6]), [false; 4]);
+}

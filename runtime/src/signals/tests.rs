@@ -37,6 +37,10 @@ fn a_signal_has_names_and_a_number() {
             "{text}"
         );
     }
+    for (text, number) in [("0", Some(0)), ("9", Some(9)), ("00", None), ("SIG0", None)] {
+        assert_eq!(Signal::parse_or_probe(text).ok().map(Signal::number), number, "{text}");
+    }
+    assert_eq!(Signal::parse_or_probe("0").map(Signal::bit), Ok(0));
 }
 
 #[test]

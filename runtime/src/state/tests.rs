@@ -22,7 +22,7 @@ fn a_name_is_one_part_of_a_path_and_nothing_else() {
     -x: fine
     xxxxxxx: fine
     ");
-    assert_snapshot!(check(&["", ".", "..", "a/b", "../x", "a b", "a\nb", "ü", "a\0", &long]), @r"
+    assert_snapshot!(check(&["", ".", "..", "a/b", "../x", "a b", "a\nb", "ü", "日本", "a\0", &long]), @r"
     the container's name `` is empty
     the container's name `.` names a folder
     the container's name `..` names a folder
@@ -30,8 +30,9 @@ fn a_name_is_one_part_of_a_path_and_nothing_else() {
     the container's name `../x` has the character `/`
     the container's name `a b` has the character ` `
     the container's name `a\nb` has the character `\n`
-    the container's name `ü` has the character `\xc3`
-    the container's name `a\0` has the character `\x00`
+    the container's name `ü` has the character `ü`
+    the container's name `日本` has the character `日`
+    the container's name `a\0` has the character `\0`
     the container's name `xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx` has 256 bytes, and a folder's name at most 255
     ");
 }

@@ -117,6 +117,23 @@ fn huge_pages_network_and_rdma() {
 }
 
 #[test]
+fn without_a_hierarchy_for_it_the_network_is_told_of_this_machine() {
+    let mut hybrid = layout(Version::V1);
+    hybrid.hierarchies[0].controllers = vec![Controller::Memory];
+    hybrid.unified = layout(Version::V2).unified;
+    let resources = json!({"network": {"classID": 7, "priorities": [{"name": "eth0", "priority": 500}]}});
+    let limits = Limits::of(&serde_json::from_value(resources).expect("resources"), &hybrid).expect("sound");
+    let told: Vec<&str> = limits.impossible.iter().map(|error| error.message.as_str()).collect();
+    assert_eq!(
+        told,
+        [
+            "no hierarchy with `net_cls` is mounted here, and version 2 of control groups has none",
+            "no hierarchy with `net_prio` is mounted here, and version 2 of control groups has none",
+        ]
+    );
+}
+
+#[test]
 fn files_of_the_unified_tree() {
     let list = [
         json!({"unified": {"memory.high": "1024", "io.max": "8:0 rbps=1\n8:16 rbps=2\n", "cgroup.max.depth": "5"}}),

@@ -4,6 +4,7 @@ use oci_spec::runtime::{LinuxNamespaceType, Process, Spec};
 
 use super::Findings;
 use crate::capabilities::Sets;
+use crate::config::own::own;
 use crate::config::scheduling;
 use crate::rlimits;
 use crate::user::User;
@@ -20,12 +21,10 @@ pub(super) fn check(spec: &Spec, findings: &mut Findings) {
             let message = format!("a name of {} bytes, where the kernel takes {LONGEST_NAME}", name.len());
             findings.wrong(place, message, "write a shorter name");
         }
-        if !has(spec, LinuxNamespaceType::Uts) {
-            let message =
-                "the container shares the machine's names, so setting one would change the machine's";
+        if let Err(because) = own(spec.linux().as_ref(), LinuxNamespaceType::Uts) {
             findings.wrong(
                 place,
-                message,
+                format!("setting the name would change the machine's: {because}"),
                 "write `{\"type\": \"uts\"}` in `linux.namespaces`, or remove the name",
             );
         }
@@ -57,7 +56,7 @@ fn of(process: &Process, findings: &mut Findings) {
         );
     }
     for (index, argument) in arguments.iter().enumerate() {
-        findings.text(format!("/process/args/{index}"), argument);
+        findings.argument(format!("/process/args/{index}"), argument, "an argument");
     }
     findings.environment("/process/env", process.env().as_deref().unwrap_or_default());
     findings.inside("/process/cwd", process.cwd());

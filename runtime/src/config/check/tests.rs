@@ -73,6 +73,10 @@ fn the_whole() {
         json!({"hostname": "h".repeat(65)}),
         json!({"hostname": "h", "domainname": "d\u{0}", "linux": {"namespaces": [{"type": "mount"}]}}),
         json!({"hostname": "", "linux": {"namespaces": [{"type": "mount"}]}}),
+        json!({
+            "hostname": "h", "domainname": "d",
+            "linux": {"namespaces": [{"type": "mount"}, {"type": "uts", "path": "/proc/self/ns/uts"}]}
+        }),
     ]);
     insta::assert_snapshot!(found);
 }
@@ -240,4 +244,24 @@ fn a_refusal_names_every_place() {
     assert_eq!(error.help.as_deref(), Some(help));
     let alone = refusal(json!({"root": {"path": ""}})).expect_err("wrong");
     assert_eq!(alone.help.as_deref(), Some("write `rootfs`, or the path of a folder"));
+}
+
+#[test]
+fn what_the_kernel_gives_no_program_is_told_before() {
+    let longest = 32 * super::page_size().expect("the kernel says so") - 1;
+    let (fits, long) = ("x".repeat(longest), "x".repeat(longest + 1));
+    let wrong = |patch: Value| check(&patch).replace(&long, "…").replace(&fits, "…");
+    assert!(!wrong(json!({"process": {"args": ["a", fits]}})).contains("config.json"));
+    let told = wrong(json!({"process": {"args": ["a", long]}}));
+    let expected = format!(
+        "config.json: /process/args/1: an argument of {} bytes, where the kernel takes {longest}\n",
+        longest + 1
+    );
+    assert!(told.contains(&expected), "{told}");
+    let told = wrong(json!({"process": {"env": [format!("A={fits}")]}}));
+    let expected = format!(
+        "config.json: /process/env/0: a variable of {} bytes, where the kernel takes {longest}\n",
+        longest + 2
+    );
+    assert!(told.contains(&expected), "{told}");
 }

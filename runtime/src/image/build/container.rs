@@ -99,6 +99,8 @@ pub(super) fn spec(setting: &Setting, root: &Path, devices: bool) -> Result<Spec
     let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
     if !uid.is_root() {
         rootless::adapt(&mut spec, uid.as_raw(), gid.as_raw())?;
+    } else if crate::machine::in_user_namespace() {
+        rootless::adapt_within(&mut spec);
     }
     Ok(spec)
 }
