@@ -340,9 +340,9 @@ exec 125
     assert_data_eq!(
         run.err,
         str![[r#"
-error: config.json: /process/args/0: cannot execute `/no/such/program`: no such file or directory (ENOENT)
+error: cannot execute `/no/such/program`: no such file or directory (ENOENT)
  = help: it is looked for in the container, along its `PATH`; a script's interpreter must be there too
-error: config.json: /process/args/0: cannot execute `/tmp`: permission denied (EACCES)
+error: cannot execute `/tmp`: permission denied (EACCES)
 error: there is no program to start
  = help: write it behind the container's name, or give `--process FILE`
 error: container `a` does not exist
