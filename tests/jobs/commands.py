@@ -149,8 +149,8 @@ def dry(jobs):
     many = LONG.replace("instances: 2", "instances: 1000").replace("judged-long", "judged-many")
     (jobs.folder / "many.yaml").write_text(many)
     answer = expect(jobs.call("run", "--dry-run", *words, str(jobs.folder / "many.yaml")), out="loud-0, and loud-1 to loud-999 alike")
-    if answer.stdout.count("execute ") != 1:
-        yield f"{answer.stdout.count('execute ')} lists for a thousand alike"
+    if answer.stdout.count("execute /bin/sh") != 1:
+        yield f"{answer.stdout.count('execute /bin/sh')} lists for a thousand alike"
 
 
 def detached(jobs):

@@ -10,6 +10,7 @@ mod process;
 use std::path::Path;
 
 use oci_spec::runtime::{Hook, Spec};
+use rustix::param::page_size;
 
 use super::Config;
 use crate::error::{Error, Kind};
@@ -75,20 +76,8 @@ fn too_long(text: &str) -> Option<usize> {
     if text.len() < 32 * SMALLEST {
         return None;
     }
-    let longest = 32 * page_size().unwrap_or(SMALLEST) - 1;
+    let longest = 32 * page_size() - 1;
     (text.len() > longest).then_some(longest)
-}
-
-/// The size of a page in bytes, as the kernel tells every program (`AT_PAGESZ`, getauxval(3)).
-fn page_size() -> Option<usize> {
-    const AT_PAGESZ: usize = 6;
-    const WORD: usize = size_of::<usize>();
-    let auxiliary = std::fs::read("/proc/self/auxv").ok()?;
-    let words: Vec<usize> = auxiliary
-        .chunks_exact(WORD)
-        .map(|word| word.try_into().map(usize::from_ne_bytes).unwrap_or_default())
-        .collect();
-    words.chunks_exact(2).find(|pair| pair[0] == AT_PAGESZ).map(|pair| pair[1])
 }
 
 impl Config {

@@ -248,7 +248,7 @@ fn a_refusal_names_every_place() {
 
 #[test]
 fn what_the_kernel_gives_no_program_is_told_before() {
-    let longest = 32 * super::page_size().expect("the kernel says so") - 1;
+    let longest = 32 * rustix::param::page_size() - 1;
     let (fits, long) = ("x".repeat(longest), "x".repeat(longest + 1));
     let wrong = |patch: Value| check(&patch).replace(&long, "…").replace(&fits, "…");
     assert!(!wrong(json!({"process": {"args": ["a", fits]}})).contains("config.json"));
