@@ -3,18 +3,16 @@
 _default:
     @just --list --unsorted
 
-# What CI runs, apart from installing tools: do this before a push
-ready: fmt test deny
+# What CI runs for a change, apart from installing tools: do this before a push
+ready: fmt test
 
-# Every check, with a summary
-test:
-    ./test
+# What every change must pass, with a summary; `just test --all` for everything
+test *arguments:
+    ./test {{ arguments }}
 
 # Lints and formatting, nothing changed
 lint:
-    cargo fmt --all --check
-    cargo clippy --workspace --all-targets --locked -- -D warnings
-    cargo clippy --package jobc-compiler --no-default-features --locked -- -D warnings
+    ./test --only format --only clippy --only "clippy, no backend"
 
 # Format everything
 fmt:
@@ -22,7 +20,7 @@ fmt:
 
 # Licences, banned crates and sources; needs cargo-deny
 deny:
-    @if command -v cargo-deny >/dev/null; then cargo deny check licenses bans sources; else echo "deny: cargo-deny is not installed, skipped"; fi
+    ./test --only licenses
 
 # The outside judges on the examples' golden output: `just oracles -c oci_run`
 oracles *arguments:
@@ -70,7 +68,7 @@ bench *arguments:
 
 # How long an edit of a job of 2,000 lines takes in the language server: `just bench-edit --limit 20`
 bench-edit *arguments:
-    cargo bench --locked --package jobc-lsp --bench edit -- {{ arguments }}
+    cargo bench --profile dist --locked --package jobc-lsp --bench edit -- {{ arguments }}
 
 # A container from start to end beside a floor, bubblewrap, crun and runc; as root
 bench-start *arguments:

@@ -1,5 +1,6 @@
 //! The command line.
 
+mod format;
 #[cfg(target_os = "linux")]
 pub(crate) mod gpu;
 #[cfg(target_os = "linux")]
@@ -10,16 +11,18 @@ pub(crate) mod jobs;
 pub(crate) mod lock;
 #[cfg(target_os = "linux")]
 pub(crate) mod run;
+mod values;
 #[cfg(target_os = "linux")]
 pub(crate) mod watch;
 
 use camino::Utf8PathBuf;
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args as ClapArgs, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use jobc_compiler::diagnostic::render::Format;
 use jobc_schema::BackendName;
 use jobc_schema::target::GpuInjection;
+
+pub(crate) use format::FormatArg;
+use values::parse_set;
 
 #[cfg(target_os = "linux")]
 use {gpu::GpuArgs, image::ImageArgs, jobs::JobCommand, lock::LockArgs, run::RunArgs};
@@ -228,32 +231,6 @@ pub(crate) struct InitArgs {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum FormatArg {
-    /// With excerpts, for people
-    Text,
-    /// One line a finding
-    Short,
-    /// For programs
-    Json,
-    /// SARIF 2.1.0, for code scanning
-    Sarif,
-    /// Annotations of GitHub Actions
-    Github,
-}
-
-impl From<FormatArg> for Format {
-    fn from(format: FormatArg) -> Self {
-        match format {
-            FormatArg::Text => Self::Text,
-            FormatArg::Short => Self::Short,
-            FormatArg::Json => Self::Json,
-            FormatArg::Sarif => Self::Sarif,
-            FormatArg::Github => Self::Github,
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ColourArg {
     Auto,
     Always,
@@ -296,34 +273,6 @@ impl From<GpuInjectionArg> for GpuInjection {
             GpuInjectionArg::Cdi => Self::Cdi,
             GpuInjectionArg::None => Self::None,
         }
-    }
-}
-
-/// The two ways to show a list; the type is that of the option `--format` of all commands, which this one takes the
-/// place of.
-pub(crate) fn table_or_json() -> impl TypedValueParser<Value = FormatArg> {
-    PossibleValuesParser::new([PossibleValue::new("table"), PossibleValue::new("json")])
-        .map(|word| if word == "json" { FormatArg::Json } else { FormatArg::Text })
-}
-
-/// `yaml` or `json`, for a file.
-#[cfg(target_os = "linux")]
-pub(crate) fn yaml_or_json() -> impl TypedValueParser<Value = FormatArg> {
-    PossibleValuesParser::new([PossibleValue::new("yaml"), PossibleValue::new("json")])
-        .map(|word| if word == "json" { FormatArg::Json } else { FormatArg::Text })
-}
-
-/// `text` or `json`, for lines that come one by one.
-#[cfg(target_os = "linux")]
-pub(crate) fn text_or_json() -> impl TypedValueParser<Value = FormatArg> {
-    PossibleValuesParser::new([PossibleValue::new("text"), PossibleValue::new("json")])
-        .map(|word| if word == "json" { FormatArg::Json } else { FormatArg::Text })
-}
-
-fn parse_set(text: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
-        _ => Err("write NAME=VALUE".to_owned()),
     }
 }
 

@@ -48,8 +48,8 @@ pub(crate) mod top;
 #[cfg(target_os = "linux")]
 pub(crate) mod trace;
 
-use crate::Outcome;
 use crate::input::Unusable;
+use crate::outcome::Outcome;
 use crate::terminal;
 
 /// Where editors find the schemas of a job that lies outside the repository.

@@ -1,8 +1,8 @@
 //! Work in a thread, while this one hears signals.
 
-use jobc_runtime::error::{Error, Result};
-use jobc_runtime::process::Exit;
-use jobc_runtime::signals::{Signal, Signals};
+use jobc_container::process::Exit;
+use jobc_sys::error::{Error, Result};
+use jobc_sys::signals::{Signal, Signals};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};

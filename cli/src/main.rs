@@ -2,13 +2,13 @@
 //!
 //! Everything that is decided is decided in `jobc-compiler`; this crate reads and writes files, and prints.
 
-mod allocator;
 mod args;
 mod commands;
 mod disk;
 mod input;
 #[cfg(target_os = "linux")]
 mod interruptible;
+mod outcome;
 mod output;
 #[cfg(target_os = "linux")]
 mod progress;
@@ -25,35 +25,22 @@ use std::process::ExitCode;
 
 use clap::{FromArgMatches as _, Parser as _};
 
-use allocator::{Allocator, Choice};
 use args::{Args, Command};
 use jobc_oci::{OWN_FAILURE, complain_of_panic};
+use outcome::Outcome;
 
+/// A job of 10,000 roles is some ten million small values, which it makes in three quarters of the C library's time.
 #[global_allocator]
-static ALLOCATOR: Allocator = Allocator::new();
-
-/// How a command ended; the numbers are in docs/cli.md.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Outcome {
-    /// All is well.
-    Fine = 0,
-    /// The job has errors, or the output differs.
-    Errors = 1,
-    /// The command line, or a file it names, cannot be used.
-    WrongUse = 2,
-    /// Our own fault, or the machine's: a full disk, a bug.
-    Fault = 3,
-}
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     #[cfg(target_os = "linux")]
     if let Some(code) = containers().or_else(supervisor) {
         return code;
     }
-    ALLOCATOR.choose(Choice::Compiler);
     std::panic::set_hook(Box::new(|panic| {
         #[cfg(target_os = "linux")]
-        jobc_runtime::terminal::raw_mode::restore();
+        jobc_container::terminal::raw_mode::restore();
         complain_of_panic(panic);
         std::process::exit(Outcome::Fault as i32);
     }));
@@ -124,12 +111,12 @@ type Hidden = (&'static str, fn(std::env::ArgsOs) -> ExitCode);
 
 #[cfg(target_os = "linux")]
 const HIDDEN: [Hidden; 6] = [
-    (jobc_runtime::network::COMMAND, jobc_runtime::network::hold),
-    (jobc_runtime::image::unpack::COMMAND, jobc_runtime::image::unpack::become_worker),
-    (jobc_runtime::image::build::worker::COMMAND, jobc_runtime::image::build::worker::main),
-    (jobc_runtime::gpu::hook::COMMAND, jobc_runtime::gpu::hook::main),
-    (jobc_runtime::gpu::mps::COMMAND, jobc_runtime::gpu::mps::holder::main),
-    (jobc_runtime::gpu::nvml::COMMAND, jobc_runtime::gpu::nvml::answer),
+    (jobc_job::network::COMMAND, jobc_job::network::hold),
+    (jobc_image::unpack::COMMAND, jobc_image::unpack::become_worker),
+    (jobc_image::build::worker::COMMAND, jobc_image::build::worker::main),
+    (jobc_gpu::hook::COMMAND, jobc_gpu::hook::main),
+    (jobc_gpu::mps::COMMAND, jobc_gpu::mps::holder::main),
+    (jobc_gpu::nvml::COMMAND, jobc_gpu::nvml::answer),
 ];
 
 /// `jobc run` and `jobc oci`, told by the first word, or by the name `jobc-oci` under which podman may know this file.
@@ -143,20 +130,17 @@ fn containers() -> Option<ExitCode> {
     let renamed = std::path::Path::new(&name).file_name().is_some_and(|name| name == "jobc-oci");
     let word = if renamed { Some("oci".into()) } else { words.next() };
     if let Some((_, command)) = HIDDEN.iter().find(|(name, _)| word.as_deref() == Some(name.as_ref())) {
-        ALLOCATOR.choose(Choice::System);
         return Some(command(words));
     }
     let words = std::iter::once(name).chain(words);
     if word.as_deref() == Some("oci".as_ref()) {
-        ALLOCATOR.choose(Choice::System);
         return Some(jobc_oci::main(words).into());
     }
     if word.as_deref() != Some("run".as_ref()) {
         return None;
     }
-    ALLOCATOR.choose(Choice::System);
     std::panic::set_hook(Box::new(|panic| {
-        jobc_runtime::terminal::raw_mode::restore();
+        jobc_container::terminal::raw_mode::restore();
         complain_of_panic(panic);
         std::process::exit(i32::from(OWN_FAILURE));
     }));
@@ -172,12 +156,11 @@ fn containers() -> Option<ExitCode> {
 /// The supervisor of a job, which `jobc run` starts: it stays for as long as the job, and touches nothing of the compiler.
 #[cfg(target_os = "linux")]
 fn supervisor() -> Option<ExitCode> {
-    use jobc_runtime::supervisor::start;
+    use jobc_job::supervisor::start;
     let mut words = std::env::args_os().skip(1);
     if words.next().as_deref() != Some(start::COMMAND.as_ref()) {
         return None;
     }
-    ALLOCATOR.choose(Choice::System);
     std::panic::set_hook(Box::new(|panic| {
         complain_of_panic(panic);
         std::process::exit(i32::from(OWN_FAILURE));

@@ -8,7 +8,7 @@ use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use jobc_runtime::image::Progress;
+use jobc_image::Progress;
 use serde_json::json;
 
 use crate::args::FormatArg;

@@ -1,7 +1,7 @@
 //! Who fetches images: a client with the settings of `registries.yaml`, or nobody where this jobc was built without one.
 
 #[cfg(not(feature = "registry"))]
-use jobc_runtime::error::{Error, Kind, Result};
+use jobc_sys::error::{Error, Kind, Result};
 #[cfg(feature = "registry")]
 pub(crate) use with::*;
 #[cfg(not(feature = "registry"))]
@@ -16,11 +16,11 @@ mod with {
     use jobc_compiler::document::Part;
     use jobc_compiler::parse;
     use jobc_compiler::source::{Source, SourceId, Sources};
+    use jobc_image::Fetch;
     use jobc_registry::settings::Misplaced;
     use jobc_registry::{Client, Credentials, Settings};
-    use jobc_runtime::error::{Error, Kind, Result};
-    use jobc_runtime::image::Fetch;
     use jobc_schema::Pointer;
+    use jobc_sys::error::{Error, Kind, Result};
 
     use crate::input::{self, Unusable};
 
@@ -86,8 +86,8 @@ mod with {
 
 #[cfg(not(feature = "registry"))]
 mod without {
-    use jobc_runtime::image::store::Store;
-    use jobc_runtime::image::{Descriptor, Fetch, Platform, Reference, Told};
+    use jobc_image::store::Store;
+    use jobc_image::{Descriptor, Fetch, Platform, Reference, Told};
 
     use super::Result;
 

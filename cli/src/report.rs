@@ -7,8 +7,8 @@ use jobc_compiler::source::Sources;
 use jobc_schema::Bytes;
 use jobc_schema::plan::Totals;
 
-use crate::Outcome;
 use crate::args::FormatArg;
+use crate::outcome::Outcome;
 use crate::terminal;
 #[cfg(target_os = "linux")]
 pub(crate) use jobc_oci::message::{error as container_error, warning as container_warning};

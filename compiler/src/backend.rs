@@ -1,6 +1,4 @@
-//! What a backend is, what it can express, and the one table of backends.
-//!
-//! Adding a backend touches its own folder, one line of the table below, and one Cargo feature.
+//! What a backend is, and what it can express. The table of backends is in [`crate::backends`].
 
 pub mod address;
 pub mod capability;
@@ -133,25 +131,4 @@ impl File {
     pub fn origin(&mut self, part: &Pointer, spec: &Pointer) {
         self.origins.push(Origin { part: PartOf::Pointer(part.clone()), from: From::Spec(spec.clone()) });
     }
-}
-
-/// The backends that are built in, in the order they are written.
-pub fn table() -> &'static [&'static dyn Backend] {
-    &[
-        #[cfg(feature = "dockerfile")]
-        &crate::backends::dockerfile::DockerfileBackend,
-        #[cfg(feature = "oci")]
-        &crate::backends::oci::OciBackend,
-        #[cfg(feature = "cgroup")]
-        &crate::backends::cgroup::CgroupBackend,
-        #[cfg(feature = "kubernetes")]
-        &crate::backends::kubernetes::KubernetesBackend,
-        #[cfg(feature = "openpai")]
-        &crate::backends::openpai::OpenpaiBackend,
-    ]
-}
-
-/// The built-in backend of that name; nothing where this binary was built without it.
-pub fn find(name: BackendName) -> Option<&'static dyn Backend> {
-    table().iter().copied().find(|backend| backend.name() == name)
 }

@@ -1,4 +1,10 @@
-//! The backends, one folder a format.
+//! The backends, one directory a format, and the table of them.
+//!
+//! Adding a backend touches its own directory, one line of the table below, and one Cargo feature.
+
+use jobc_schema::BackendName;
+
+use crate::backend::Backend;
 
 #[cfg(feature = "cgroup")]
 pub mod cgroup;
@@ -13,3 +19,24 @@ pub mod openpai;
 
 #[cfg(all(test, any(feature = "oci", feature = "cgroup", feature = "kubernetes")))]
 pub(crate) mod fixture;
+
+/// The backends that are built in, in the order they are written.
+pub fn table() -> &'static [&'static dyn Backend] {
+    &[
+        #[cfg(feature = "dockerfile")]
+        &dockerfile::DockerfileBackend,
+        #[cfg(feature = "oci")]
+        &oci::OciBackend,
+        #[cfg(feature = "cgroup")]
+        &cgroup::CgroupBackend,
+        #[cfg(feature = "kubernetes")]
+        &kubernetes::KubernetesBackend,
+        #[cfg(feature = "openpai")]
+        &openpai::OpenpaiBackend,
+    ]
+}
+
+/// The built-in backend of that name; nothing where this binary was built without it.
+pub fn find(name: BackendName) -> Option<&'static dyn Backend> {
+    table().iter().copied().find(|backend| backend.name() == name)
+}

@@ -3,6 +3,8 @@
 pub mod codes;
 pub mod render;
 
+use std::ops::Range;
+
 use jobc_schema::Pointer;
 
 use crate::document::{Document, Part};
@@ -19,6 +21,17 @@ pub enum Severity {
     Warning,
     /// The job cannot be built.
     Error,
+}
+
+impl Severity {
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+            Self::Note => "note",
+        }
+    }
 }
 
 /// One finding.
@@ -60,6 +73,18 @@ pub enum Place {
         pointer: Pointer,
         /// The key or the value there.
         part: Part,
+    },
+    /// A part of the text at a path of the job file, in bytes: shown alone where the file has the text letter by letter, else all
+    /// of the value is.
+    Inside {
+        /// Where in the job file.
+        pointer: Pointer,
+        /// All of the text.
+        text: String,
+        /// Where the part begins.
+        start: usize,
+        /// Where it ends.
+        end: usize,
     },
 }
 
@@ -188,6 +213,12 @@ impl Place {
         Self::Path { document: DocumentId::Targets, pointer: pointer.clone(), part: Part::Value }
     }
 
+    /// A part of the text at a path of the job file.
+    pub fn inside(pointer: &Pointer, text: &str, range: Range<usize>) -> Self {
+        let (pointer, text) = (pointer.clone(), text.to_owned());
+        Self::Inside { pointer, text, start: range.start, end: range.end }
+    }
+
     /// The bytes, where the place is already located.
     pub fn span(&self) -> Option<Span> {
         if let Self::Span(span) = self { Some(*span) } else { None }
@@ -250,11 +281,13 @@ impl Sink {
     /// A path whose document was never parsed is left as it is; renderers then show no excerpt.
     pub fn locate(&mut self, id: DocumentId, document: &Document) {
         let settle = |place: &mut Place| {
-            if let Place::Path { document: of, pointer, part } = place
-                && *of == id
-            {
-                *place = Place::Span(document.span(pointer, *part));
-            }
+            *place = Place::Span(match place {
+                Place::Path { document: of, pointer, part } if *of == id => document.span(pointer, *part),
+                Place::Inside { pointer, text, start, end } if id == DocumentId::Job => document
+                    .span_inside(pointer, text, *start..*end)
+                    .unwrap_or_else(|| document.span(pointer, Part::Value)),
+                _ => return,
+            });
         };
         for diagnostic in &mut self.diagnostics {
             diagnostic.labels.iter_mut().for_each(|label| settle(&mut label.place));

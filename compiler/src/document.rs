@@ -1,5 +1,7 @@
 //! The tree a parser makes: JSON's data model with a span for every key and every value.
 
+use std::ops::Range;
+
 use jobc_schema::{Pointer, Scalar};
 use serde_json::Value as Json;
 
@@ -89,6 +91,20 @@ impl Document {
             }
         }
         if part == Part::Key { key } else { node.span }
+    }
+
+    /// Where a part of a text stands; nothing where the file does not have the text letter by letter.
+    ///
+    /// A scalar as long as its text is that text; one longer by two has it in quotes, and nothing escaped.
+    pub fn span_inside(&self, pointer: &Pointer, text: &str, range: Range<usize>) -> Option<Span> {
+        let node = pointer.segments().try_fold(&self.root, |node, segment| node.get(&segment))?;
+        let lead = match (node.as_str()? == text, node.span.range().len().checked_sub(text.len())?) {
+            (true, 0) => 0,
+            (true, 2) => 1,
+            _ => return None,
+        };
+        let start = node.span.start as usize + lead;
+        Some(Span::new(node.span.source, start + range.start, start + range.end))
     }
 
     /// The document as plain JSON.

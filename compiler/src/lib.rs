@@ -13,6 +13,7 @@
 //!
 //! What a user did wrong is a [`diagnostic::Diagnostic`] in a [`diagnostic::Sink`], never an `Err`; a pass goes on as
 //! far as it can. Nothing here reads a file, a clock or the environment: files come through [`files::Files`].
+#![forbid(unsafe_code)]
 
 pub mod adjust;
 pub mod backend;

@@ -7,6 +7,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use camino::Utf8Path;
+use jobc_schema::{Digest, Reference};
 
 use crate::diagnostic::{Diagnostic, Place, Sink, codes};
 use crate::document::{Document, Node};
@@ -67,11 +68,13 @@ impl Lock {
         Some(lock)
     }
 
-    /// The digest of an image, which then stands behind its name; nothing where it is not known, or the name has one already.
+    /// The digest of an image, which then stands behind its name; nothing where it is not known, the name has one already, or is
+    /// not a reference.
     ///
     /// `place` is where the job, or a Dockerfile of its, names the image.
     pub(crate) fn digest(&self, name: &str, place: Place, sink: &mut Sink) -> Option<&str> {
-        if name.is_empty() || name.contains('@') || matches!(name, "host" | "scratch") {
+        let has_tag = name.parse::<Reference>().is_ok_and(|reference| reference.digest.is_none());
+        if !has_tag || matches!(name, "host" | "scratch") {
             return None;
         }
         self.asked.borrow_mut().insert(name.to_owned());
@@ -131,7 +134,7 @@ fn digests(document: &Document, sink: &mut Sink) -> Option<BTreeMap<String, Stri
             "version" => {}
             "images" => {
                 for image in entry.value.entries() {
-                    match image.value.as_str().filter(|digest| is_digest(digest)) {
+                    match image.value.as_str().filter(|digest| digest.parse::<Digest>().is_ok()) {
                         Some(digest) => drop(found.insert(image.key.clone(), digest.to_owned())),
                         None => sink.push(wrong(
                             &format!("what stands for `{}` is not a digest", image.key),
@@ -144,14 +147,6 @@ fn digests(document: &Document, sink: &mut Sink) -> Option<BTreeMap<String, Stri
         }
     }
     (sink.error_count() == before).then_some(found)
-}
-
-fn is_digest(text: &str) -> bool {
-    let digits = |digits: &str, length: usize| {
-        digits.len() == length && digits.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
-    };
-    text.strip_prefix("sha256:").is_some_and(|text| digits(text, 64))
-        || text.strip_prefix("sha512:").is_some_and(|text| digits(text, 128))
 }
 
 fn wrong(why: &str, span: Span) -> Diagnostic {

@@ -7,7 +7,8 @@ use jobc_schema::plan::JobPlan;
 use jobc_schema::{BackendName, Pointer};
 
 use crate::backend::capability::needs;
-use crate::backend::{Backend, Context, File, Support};
+use crate::backend::{Backend, Capability, Context, File, Support};
+use crate::backends;
 use crate::diagnostic::{Code, Diagnostic, Place, Severity, Sink, codes};
 
 /// What one backend made of a job.
@@ -70,7 +71,7 @@ fn each(
     let asked = needs(job);
     let mut lowered = Vec::new();
     for &name in wanted.iter().filter(|name| only.is_empty() || only.contains(name)) {
-        let Some(backend) = crate::backend::find(name) else {
+        let Some(backend) = backends::find(name) else {
             sink.push(not_built_in(job, name));
             continue;
         };
@@ -119,7 +120,7 @@ fn holds_mistake(sink: &Sink) -> bool {
 fn refusals(
     backend: &dyn Backend,
     job: &JobPlan,
-    asked: &[(crate::backend::Capability, Pointer)],
+    asked: &[(Capability, Pointer)],
     allow_lossy: bool,
     sink: &mut Sink,
 ) {

@@ -13,7 +13,7 @@ mod yaml;
 
 use crate::diagnostic::{Diagnostic, Sink, codes};
 use crate::document::Document;
-use crate::source::{Source, SourceId, Sources, Span};
+use crate::source::{Source, SourceId, Sources};
 
 use report::Report;
 
@@ -100,25 +100,6 @@ fn readable<'t>(text: &'t str, report: &mut Report<'_>) -> Option<&'t str> {
         return None;
     }
     Some(text)
-}
-
-/// Reports a text that holds no value.
-fn empty(text: &str, report: &mut Report<'_>) {
-    let what = if text.trim_start_matches('\u{feff}').trim().is_empty() {
-        "the file is empty"
-    } else {
-        "the file holds no value, only comments or markers"
-    };
-    report.push(
-        Diagnostic::error(codes::EMPTY, what)
-            .at_span(report.span(0, 0), "")
-            .note("the smallest job is `version: 1`, a `name`, and one role with `run` under `roles`"),
-    );
-}
-
-/// Shorthand for the sub-modules: bytes of the source that is read.
-fn span_of(source: SourceId, start: usize, end: usize) -> Span {
-    Span::new(source, start, end)
 }
 
 #[cfg(test)]

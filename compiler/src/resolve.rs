@@ -6,15 +6,18 @@
 
 mod command;
 mod completion;
+mod context;
 mod distributed;
 mod env;
 mod files;
+mod framework;
 mod gpu;
 mod graph;
 mod image_build;
 mod images;
 mod job_json;
 mod launch;
+mod listed;
 mod openpai_env;
 mod openpai_ssh;
 mod ports;
@@ -35,7 +38,6 @@ use indexmap::IndexMap;
 use jobc_schema::Job;
 use jobc_schema::job::{Gang, GangWord};
 use jobc_schema::plan::{GangPlan, JobPlan, RolePlan, TargetPlan};
-use jobc_schema::role::Role;
 use jobc_schema::{BackendName, Pointer};
 
 use crate::diagnostic::{Diagnostic, Place, Sink, codes};
@@ -45,25 +47,12 @@ use crate::files::Files;
 use crate::lock::Lock;
 use crate::openpai::Names;
 
+use context::Context;
 use distributed::Rendezvous;
 use graph::Graph;
-use scope::{RoleFacts, RoleTable};
 
-pub use provided::{LISTED_INSTANCES, LISTED_ROLES};
+pub use listed::{LISTED_INSTANCES, LISTED_ROLES};
 pub(crate) use rendezvous::framework_names;
-
-/// What the parts of the pass share.
-struct Context<'a> {
-    job: &'a Job,
-    variant: &'a Variant,
-    /// The job's name, with the variant's number.
-    name: String,
-    engine: Engine,
-    /// Instances and GPUs of every role.
-    table: Arc<RoleTable>,
-    files: &'a dyn Files,
-    lock: &'a Lock,
-}
 
 /// Decides a job: fills in defaults, looks up names, and works out graph, ranks, ports and GPUs.
 ///
@@ -80,7 +69,9 @@ pub fn resolve(
     let plan = decide(job, variant, target, files, lock, &mut own);
     // What stands where an expression was wrong is a stand-in: nothing about it is news.
     let is_news = |diagnostic: &Diagnostic| match diagnostic.labels.first().map(|label| &label.place) {
-        Some(Place::Path { pointer, .. }) => !variant.broken.contains(pointer),
+        Some(Place::Path { pointer, .. } | Place::Inside { pointer, .. }) => {
+            !variant.broken.contains(pointer)
+        }
         _ => true,
     };
     own.finish().into_iter().filter(is_news).for_each(|diagnostic| sink.push(diagnostic));
@@ -95,7 +86,7 @@ fn decide(
     lock: &Lock,
     sink: &mut Sink,
 ) -> Option<JobPlan> {
-    let table = Arc::new(scope::role_table(job));
+    let table = Arc::new(context::role_table(job));
     let name = variant.job_name(&job.name);
     let context = Context { job, variant, name, engine: Engine::new(), table, files, lock };
     let graph = graph::resolve_graph(&context, sink);
@@ -183,13 +174,6 @@ fn with_job_settings(target: &TargetPlan, job: &Job) -> TargetPlan {
         target.settings.openpai = Some(settings.over(own));
     }
     target
-}
-
-impl Context<'_> {
-    /// The role of that name with its facts.
-    fn role(&self, name: &str) -> Option<(&Role, RoleFacts)> {
-        Some((self.job.roles.get(name)?, *self.table.get(name)?))
-    }
 }
 
 fn resolve_gang(

@@ -1,9 +1,10 @@
 //! Pass 2: a document is checked against its schema and the rules, every mistake at once, and becomes typed.
 //!
-//! The schema that editors use is the one that judges here: the `jsonschema` crate compiles it into this binary.
-//! Its errors name keywords; [`explain`] says in words of ours what each means to the person who wrote the file.
+//! The schema that editors use is the one that judges here: [`jobc_validator`] is generated from it. Its errors name keywords;
+//! [`explain`] says in words of ours what each means to the person who wrote the file.
 //! What a schema cannot say, such as "exactly one of these keys", stands under `rules/`, one idea a file.
 
+mod accepted;
 mod amounts;
 mod bounds;
 mod choices;
@@ -16,6 +17,7 @@ mod keys;
 mod kinds;
 mod names;
 mod place;
+mod refused;
 mod report;
 mod rules;
 mod schema;
@@ -32,15 +34,6 @@ use crate::document::Document;
 use report::{Report, SHOWN};
 use schema::Schema;
 
-/// The validator of job files, made from the committed schema when this crate is built: nothing is compiled at run
-/// time but the patterns that a file needs.
-#[jsonschema::validator(path = "../schemas/job.v1.schema.json", methods = {validate = false})]
-struct JobSchema;
-
-/// The validator of `targets.yaml`.
-#[jsonschema::validator(path = "../schemas/targets.v1.schema.json", methods = {validate = false})]
-struct TargetsSchema;
-
 /// Checks a job document against the schema and the rules, and says whether it may go on.
 ///
 /// Strings that hold `${{ … }}` are taken on trust where only their content could be wrong: validate again once they
@@ -53,8 +46,8 @@ pub fn validate(document: &Document, sink: &mut Sink) -> bool {
         return false;
     }
     let json = document.to_json();
-    if !JobSchema::is_valid(&json) {
-        explain_all(JobSchema::iter_errors(&json), &schema::JOB, &mut report);
+    if !jobc_validator::is_valid_job(&json) {
+        explain_all(jobc_validator::job_errors(&json), &schema::JOB, &mut report);
     }
     rules::check_job(&mut report);
     report.finish();
@@ -73,8 +66,8 @@ pub fn targets(document: &Document, sink: &mut Sink) -> Option<Targets> {
     let before = sink.error_count();
     let mut report = Report::new(document, DocumentId::Targets, sink);
     let json = document.to_json();
-    if !TargetsSchema::is_valid(&json) {
-        explain_all(TargetsSchema::iter_errors(&json), &schema::TARGETS, &mut report);
+    if !jobc_validator::is_valid_targets(&json) {
+        explain_all(jobc_validator::targets_errors(&json), &schema::TARGETS, &mut report);
     }
     rules::check_targets(&mut report);
     report.finish();

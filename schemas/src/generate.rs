@@ -6,6 +6,9 @@ use serde_json::Value;
 
 use crate::editor;
 use crate::forms::ForbidNull;
+use crate::job::Job;
+use crate::plan::Plan;
+use crate::target::Targets;
 
 /// The published addresses of the schemas begin with this.
 const BASE: &str = "https://jobc.dev/schemas/";
@@ -15,9 +18,9 @@ const BASE: &str = "https://jobc.dev/schemas/";
 /// `yaml` writes a value as a YAML document; the examples that editors show come from it.
 pub fn schemas(yaml: &dyn Fn(&Value) -> String) -> [(&'static str, String); 3] {
     [
-        ("job.v1.schema.json", written::<crate::Job>("job.v1.schema.json", yaml)),
-        ("targets.v1.schema.json", written::<crate::Targets>("targets.v1.schema.json", yaml)),
-        ("plan.v1.schema.json", render(schema_of::<crate::Plan>(), "plan.v1.schema.json")),
+        ("job.v1.schema.json", written::<Job>("job.v1.schema.json", yaml)),
+        ("targets.v1.schema.json", written::<Targets>("targets.v1.schema.json", yaml)),
+        ("plan.v1.schema.json", render(schema_of::<Plan>(), "plan.v1.schema.json")),
     ]
 }
 

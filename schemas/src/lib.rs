@@ -2,7 +2,9 @@
 //!
 //! The Rust types are the source; `*.v1.schema.json` beside this crate's `Cargo.toml` are made from them by
 //! [`generate`] and compared by a test. The binary carries the committed files.
+#![forbid(unsafe_code)]
 
+pub mod digest;
 pub mod distributed;
 pub mod duration;
 mod editor;
@@ -14,18 +16,22 @@ pub mod job;
 pub mod plan;
 mod pointer;
 pub mod quantity;
+pub mod reference;
 pub mod resources;
 pub mod role;
 pub mod scalar;
+pub mod signal;
 pub mod storage;
 pub mod target;
 mod version;
 
+pub use digest::Digest;
 pub use duration::Seconds;
 pub use job::Job;
 pub use plan::Plan;
 pub use pointer::Pointer;
 pub use quantity::{Bytes, Cpus};
+pub use reference::Reference;
 pub use scalar::{EnvValue, Scalar};
 pub use target::{BackendName, Targets};
 pub use version::Version;

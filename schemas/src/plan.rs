@@ -6,6 +6,7 @@
 //! [`Text`].
 
 mod image;
+pub mod order;
 mod role;
 mod text;
 

@@ -1,11 +1,15 @@
 //! Memory and CPU quantities: written with a unit, kept exactly.
 
+mod display;
+
 use std::borrow::Cow;
 use std::fmt;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{self, Deserializer};
 use serde::{Deserialize, Serialize, Serializer};
+
+pub use display::{Amount, Measured};
 
 /// Suffix and factor, longest suffix first; spec "Principles" 2.
 const UNITS: &[(&str, u64)] = &[

@@ -1,4 +1,4 @@
-"""The container whose start is measured, and of which `oci/order/record` asks what it runs."""
+"""The container whose start is measured, and of which `runtime/oci/order/record` asks what it runs."""
 
 import shutil
 import sys

@@ -34,7 +34,7 @@ def measure(folder, options, oci, yardstick, rounds, results):
 
 
 class Inside:
-    """Measures `runtime/examples/in_process.rs`, each time beside the floor of that moment."""
+    """Measures `runtime/container/examples/in_process.rs`, each time beside the floor of that moment."""
 
     def __init__(self, folder, program, yardstick, results):
         self.folder, self.program, self.yardstick, self.results = folder, program, yardstick, results
@@ -59,7 +59,7 @@ class Inside:
 
     def gangs(self, rounds):
         """A hundred at once from as many threads as a supervisor has; in turn with a hundred floors, as many at a time."""
-        threads = min(4, len(os.sched_getaffinity(0)))  # as runtime/src/supervisor/maker.rs has them
+        threads = min(4, len(os.sched_getaffinity(0)))  # as runtime/job/src/supervisor/maker.rs has them
         walls = {"floors": [], "own": [], "shared": []}
         for turn in range(rounds):
             walls["floors"].append(floor.gang([self.yardstick.command(f"gang-{turn}-{number}") for number in range(GANG)], threads))

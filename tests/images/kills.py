@@ -82,7 +82,7 @@ def main():
     options = judge.parse()
     binary = options.runtime or REPOSITORY / "target/debug/examples/unpack"
     if not Path(binary).exists():
-        judge.skip("`cargo build --example unpack -p jobc-runtime` makes what is judged")
+        judge.skip("`cargo build --example unpack -p jobc-image` makes what is judged")
     if os.geteuid() != 0:
         judge.skip("only root can become the users that this is judged as")
     layout = image.make(judge)

@@ -130,7 +130,7 @@ def main():
     options = judge.parse()
     binary = options.runtime or REPOSITORY / "target/debug/examples/unpack"
     if not Path(binary).exists():
-        judge.skip("`cargo build --example unpack -p jobc-runtime` makes what is judged")
+        judge.skip("`cargo build --example unpack -p jobc-image` makes what is judged")
     if os.geteuid() != 0:
         judge.skip("only root can unpack what belongs to others")
     layout = image.make(judge)

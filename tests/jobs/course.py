@@ -37,7 +37,7 @@ def run(jobs, name, roles, code, end, **more):
     words = ["--allow-unenforced"] if jobs.account else []
     answer = jobs.call("run", *words, str(path))
     record = jobs.record(name)
-    assert record and record["end"], f"it did not end: exit {answer.returncode}\n{answer.stderr}"
+    assert record and record.get("end"), f"it did not end: exit {answer.returncode}\n{answer.stderr}"
     told = record["end"]["explanation"]
     assert answer.returncode == code and re.fullmatch(end, told), f"exit {answer.returncode}: {told}\n{answer.stderr}"
     assert told in answer.stderr, f"not told: {answer.stderr}"

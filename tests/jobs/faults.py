@@ -19,7 +19,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "runtime"))
 
 import user  # noqa: E402
-from judge import Judge, scratch  # noqa: E402
+from judge import REPOSITORY, Judge, scratch  # noqa: E402
 from leaks import listed, reap, zombie  # noqa: E402
 from runtime import binary  # noqa: E402
 
@@ -373,7 +373,7 @@ def main():
         alone = ["unshare", "--pid", "--mount", "--net", "--fork", "--kill-child", "--mount-proc", "--propagation", "private"]
         os.execvp(alone[0], [*alone, sys.executable, __file__, *sys.argv[1:]])
     for place in ("/tmp", "/run", "/dev/shm"):
-        subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=1777" if place != "/run" else "mode=755", "faults", place], check=True)
+        subprocess.run([REPOSITORY / "tests/fresh", place, "1777" if place != "/run" else "755"], check=True)
     Path("/run/lock").mkdir(mode=0o1777)
     os.chmod("/run/lock", 0o1777)
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)

@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "runtime"))
 
 import user  # noqa: E402
 from faults import Jobs, copied, counted, gone, groups_of, kill, named  # noqa: E402
-from judge import Judge, scratch  # noqa: E402
+from judge import REPOSITORY, Judge, scratch  # noqa: E402
 from leaks import listed, reap  # noqa: E402
 
 SECONDS = 40
@@ -378,7 +378,7 @@ class Names(threading.Thread):
 def make_machine():
     """Interfaces, servers and files of the machine that is judged on."""
     for place, mode in (("/tmp", "1777"), ("/run", "755"), ("/dev/shm", "1777"), ("/dev/net", "755")):
-        subprocess.run(["mount", "-t", "tmpfs", "-o", f"mode={mode}", "network", place], check=True)
+        subprocess.run([REPOSITORY / "tests/fresh", place, mode], check=True)
     Path("/run/lock").mkdir(mode=0o1777)
     os.chmod("/run/lock", 0o1777)
     os.mknod("/dev/net/tun", 0o20666, os.makedev(10, 200))

@@ -342,7 +342,7 @@ def begin(judge):
     user.with_range()
     os.environ["JOBC_IN_SYSTEMD"], os.environ["JOBC"] = "yes", str(binary())
     vm = str(REPOSITORY / "tests/vm/uml")
-    os.execv(vm, [vm, "-c", "systemd", "-t", "600", "-m", "1G", sys.executable, __file__, *sys.argv[1:]])
+    os.execv(vm, [vm, "-c", "systemd", "-t", "280", "-m", "1G", sys.executable, __file__, *sys.argv[1:]])
 
 
 def main():

@@ -5,6 +5,7 @@ The bundle is copied, a busybox root is put under it, and what `oci_adapt` lists
 compares the process with config.json. The program inside ends with a code of its own, which must come back.
 """
 
+import contextlib
 import json
 import os
 import shutil
@@ -48,6 +49,8 @@ def run(runtime, bundle, check, scratch):
             _, errors = started.communicate(timeout=SECONDS)
             return [f"does not start: {errors.strip() or f'exit code {started.returncode}'}"]
         state = subprocess.run([*command(runtime), "state", name], capture_output=True, text=True, timeout=SECONDS)
+        if state.returncode:
+            return [f"`state` ends with {state.returncode}: {state.stderr.strip()}"]
         found = list(differences(config, json.loads(state.stdout)["pid"], first))
         started.communicate("\n", timeout=SECONDS)
         if started.returncode != ANSWER:
@@ -56,7 +59,8 @@ def run(runtime, bundle, check, scratch):
     finally:
         subprocess.run([*command(runtime), "delete", "--force", name], capture_output=True, timeout=SECONDS)
         for group in made:
-            if group.is_dir():
+            # What others have made in it since is theirs.
+            with contextlib.suppress(OSError):
                 group.rmdir()
 
 

@@ -39,7 +39,8 @@ RULES = [
     Rule("user-namespace.*", "runc", r"dev\./dev/mqueue", "runc leaves its group unmapped"),
     Rule("user-namespace-devices", "crun", r"(dev\.|mounts\.)/dev/fuse", "ours and runc bind the machine's node, crun one made for it"),
     Rule("terminal", "crun", "terminal", "crun 1.8 gives no size to a terminal without `consoleSize`", theirs="(?!.*33 101).*"),
-    Rule("terminal-size", "crun", "terminal", "the size is that of the terminal the container is shown on; `consoleSize` is for one that has none"),
+    Rule("terminal-size", "crun|runc", "terminal", "the size is that of the terminal the container is shown on; `consoleSize` is for one that "
+         "has none. runc begins with that one too, and a program that looks at once may see it", theirs=r".*\n20 70\n.*"),
     # Control groups
     Rule(".*", ".*", r"outside\.cgroup\.(blkio|cpu|cpuacct|cpuset|freezer|memory|name=systemd|pids)(/.*)?",
          "ours makes a group where the configuration has a limit, others in every hierarchy", ours="/|elsewhere|None"),

@@ -19,7 +19,7 @@ from login import ALONE, Login
 from podman import Podman, image, said
 from runtime import binary, ours
 
-SECONDS = 900
+SECONDS = 280
 TREE = Path("/sys/fs/cgroup")
 MEGABYTE = 1 << 20
 # What systemd is told, and what the kernel is.

@@ -1,4 +1,5 @@
 //! The schemas as an editor sees them: every block it offers compiles, and catalogues name the published addresses.
+#![forbid(unsafe_code)]
 
 use camino::Utf8Path;
 use jobc_compiler::diagnostic::Severity;

@@ -1,4 +1,5 @@
 //! Every diagnostic code: its page, its cases under `tests/errors/`, and what each case says.
+#![forbid(unsafe_code)]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

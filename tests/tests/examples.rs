@@ -1,4 +1,5 @@
 //! The examples: each builds without a complaint, to the files that are committed beside it, everywhere alike.
+#![forbid(unsafe_code)]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

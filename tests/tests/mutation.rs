@@ -1,4 +1,5 @@
 //! A key that nobody knows is refused, wherever it is put.
+#![forbid(unsafe_code)]
 
 use camino::Utf8Path;
 use jobc_compiler::diagnostic::Severity;

@@ -2,6 +2,7 @@
 //!
 //! The official files are read where the corpus lies beside the repository; the project's own samples, which hold
 //! every field of the protocol, always are. The test says which it read.
+#![forbid(unsafe_code)]
 
 use std::collections::BTreeSet;
 

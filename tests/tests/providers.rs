@@ -2,6 +2,7 @@
 //!
 //! A case is a folder named after the provider, with `@` and a word behind it for another case of the same; it holds a
 //! job, its targets, the manifests in `out/`, and in `says` the findings, a line each.
+#![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,4 +1,5 @@
 //! The published schemas: up to date, documented, and true about their own examples.
+#![forbid(unsafe_code)]
 
 use jobc_schema::{JOB_SCHEMA, PLAN_SCHEMA, TARGETS_SCHEMA};
 use serde_json::{Map, Value, json};

@@ -5,8 +5,7 @@ use std::path::PathBuf;
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use jobc_schema::gpu::Vendor;
 
-use super::jobs::Shown;
-use super::{FormatArg, yaml_or_json};
+use super::format::{FormatArg, Shown, yaml_or_json};
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct GpuArgs {

@@ -4,8 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 
-use super::jobs::Shown;
-use super::{FormatArg, text_or_json};
+use super::format::{FormatArg, Shown, text_or_json};
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct ImageArgs {
@@ -119,11 +118,9 @@ pub(crate) struct GcArgs {
     pub shown: Shown,
 }
 
+/// How an image goes from or to a registry.
 #[derive(Debug, ClapArgs)]
-pub(crate) struct PullArgs {
-    /// Fetch the image for this machine, such as `linux/arm64`; that of this machine unless given
-    #[arg(long, value_name = "OS/ARCH[/VARIANT]")]
-    pub platform: Option<String>,
+pub(crate) struct Transfer {
     /// Speak plain HTTP with the registry
     #[arg(long)]
     pub plain_http: bool,
@@ -133,6 +130,15 @@ pub(crate) struct PullArgs {
     /// Print nothing but errors
     #[arg(long, short)]
     pub quiet: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct PullArgs {
+    /// Fetch the image for this machine, such as `linux/arm64`; that of this machine unless given
+    #[arg(long, value_name = "OS/ARCH[/VARIANT]")]
+    pub platform: Option<String>,
+    #[command(flatten)]
+    pub transfer: Transfer,
     /// The images: `NAME[:TAG][@DIGEST]`, with the registry in front where it is not Docker Hub
     #[arg(required = true, value_name = "IMAGE")]
     pub images: Vec<String>,
@@ -140,15 +146,8 @@ pub(crate) struct PullArgs {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct PushArgs {
-    /// Speak plain HTTP with the registry
-    #[arg(long)]
-    pub plain_http: bool,
-    /// How progress and results are shown
-    #[arg(long, value_parser = text_or_json(), default_value = "text")]
-    pub format: FormatArg,
-    /// Print nothing but errors
-    #[arg(long, short)]
-    pub quiet: bool,
+    #[command(flatten)]
+    pub transfer: Transfer,
     /// The image as it is called here
     pub image: String,
     /// What it is to be called there; the same name unless given

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use clap::{Args as ClapArgs, Subcommand};
 
+use super::format::Shown;
+use super::values::parse_duration;
 use super::watch::{EventsArgs, Lines, LogsArgs, ReportArgs, StatsArgs};
-use super::{FormatArg, table_or_json};
 
 /// The commands about jobs on this machine, in the order of `jobc --help`.
 #[derive(Debug, Subcommand)]
@@ -42,14 +43,6 @@ pub(crate) enum JobCommand {
     Rm(RmArgs),
     /// Remove old records, and what killed commands have left
     Gc(GcArgs),
-}
-
-/// How a command shows what it found or did.
-#[derive(Clone, Copy, Debug, ClapArgs)]
-pub(crate) struct Shown {
-    /// How it is shown
-    #[arg(long, value_parser = table_or_json(), default_value = "table")]
-    pub format: FormatArg,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -178,12 +171,4 @@ pub(crate) struct GcArgs {
     pub dry_run: bool,
     #[command(flatten)]
     pub shown: Shown,
-}
-
-/// `10s`, `1h 30m`, `7d`; a plain number is seconds.
-pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
-    if let Ok(seconds) = text.parse() {
-        return Ok(Duration::from_secs(seconds));
-    }
-    humantime::parse_duration(text).map_err(|_| "write a time such as `10s`, `5m`, `2h` or `7d`".to_owned())
 }

@@ -3,7 +3,7 @@
 use camino::Utf8PathBuf;
 use clap::Args as ClapArgs;
 
-use super::parse_set;
+use super::values::parse_set;
 
 #[derive(Debug, ClapArgs)]
 #[allow(clippy::struct_excessive_bools)] // each is a switch of the command line

@@ -8,9 +8,9 @@ use clap::{Args as ClapArgs, ValueEnum};
 use jobc_schema::target::GpuShare;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use jobc_runtime::gpu::inject::Way;
+use jobc_gpu::inject::Way;
 
-use super::parse_set;
+use super::values::parse_set;
 
 #[derive(Debug, ClapArgs)]
 #[allow(clippy::struct_excessive_bools)] // each is a switch of the command line

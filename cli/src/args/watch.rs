@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
-use jobc_runtime::job::Time;
+use jobc_job::time::Time;
 
-use super::jobs::{Shown, parse_duration};
-use super::{FormatArg, text_or_json};
+use super::format::{FormatArg, Shown, text_or_json};
+use super::values::parse_duration;
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct LogsArgs {

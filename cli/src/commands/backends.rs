@@ -2,7 +2,8 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 use jobc_compiler::adjust::Adjustments;
-use jobc_compiler::backend::{Backend, Capability, Support, table};
+use jobc_compiler::backend::{Backend, Capability, Support};
+use jobc_compiler::backends::table;
 use jobc_compiler::compile::{Request, plan};
 use jobc_compiler::diagnostic::Sink;
 use jobc_compiler::files::MemoryFiles;
@@ -14,7 +15,8 @@ use serde_json::json;
 
 use crate::args::{Args, FormatArg};
 use crate::input::{Unusable, find_targets, read};
-use crate::{Outcome, report, terminal};
+use crate::outcome::Outcome;
+use crate::{report, terminal};
 
 /// A job with two roles that asks for nothing special: the answers depend on the target alone.
 const JOB: &str = "version: 1\nname: example\nimage: busybox:1.36\nroles:\n  a: {run: [\"true\"], instances: 2}\n  b: {run: [\"true\"]}\n";

@@ -11,9 +11,10 @@ use similar::TextDiff;
 
 use crate::args::{Args, BuildArgs, FormatArg};
 use crate::input::{Input, relative, shorten};
+use crate::outcome::Outcome;
 use crate::output::{Written, list, write};
 use crate::report::{self, Row};
-use crate::{Outcome, terminal};
+use crate::terminal;
 
 pub(crate) fn run(build_args: &BuildArgs, args: &Args) -> Outcome {
     let mut input = match Input::read(&build_args.job) {

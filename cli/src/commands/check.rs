@@ -6,7 +6,8 @@ use jobc_compiler::diagnostic::{Severity, Sink};
 
 use crate::args::{Args, CheckArgs, FormatArg};
 use crate::input::Input;
-use crate::{Outcome, report, terminal};
+use crate::outcome::Outcome;
+use crate::{report, terminal};
 
 pub(crate) fn run(check: &CheckArgs, args: &Args) -> Outcome {
     let mut input = match Input::read(&check.job) {

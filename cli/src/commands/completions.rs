@@ -3,7 +3,8 @@
 use clap_complete::Shell;
 
 use crate::args::Args;
-use crate::{Outcome, terminal};
+use crate::outcome::Outcome;
+use crate::terminal;
 
 pub(crate) fn run(shell: Shell) -> Outcome {
     let mut script = Vec::new();

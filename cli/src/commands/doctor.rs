@@ -3,11 +3,12 @@
 use std::path::Path;
 use std::process::Command;
 
-use jobc_runtime::doctor::machine::As;
-use jobc_runtime::doctor::{Finding, Machine as _, Report, Status, ThisMachine, examine, probe};
+use jobc_doctor::machine::As;
+use jobc_doctor::{Finding, Machine as _, Report, Status, ThisMachine, examine, probe};
 
 use crate::args::{Args, FormatArg};
-use crate::{Outcome, terminal};
+use crate::outcome::Outcome;
+use crate::terminal;
 
 pub(crate) fn run(args: &Args) -> Outcome {
     if let FormatArg::Sarif | FormatArg::Github = args.format {

@@ -4,8 +4,8 @@ use std::io;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use jobc_runtime::job::event::{self, Event};
-use jobc_runtime::logs::Watch;
+use jobc_job::event::{self, Event};
+use jobc_job::logs::Watch;
 
 use super::follow::output::{Outputs, To, or_end};
 use super::follow::{story, unread};

@@ -3,7 +3,8 @@
 use jobc_compiler::diagnostic::Code;
 use jobc_compiler::suggest;
 
-use crate::{Outcome, terminal};
+use crate::outcome::Outcome;
+use crate::terminal;
 
 pub(crate) fn run(code: Option<&str>) -> Outcome {
     let Some(text) = code else {

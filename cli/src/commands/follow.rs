@@ -10,9 +10,11 @@ use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use crate::table::visible;
-use jobc_runtime::job::record::Record;
-use jobc_runtime::job::{Folder, TaskId, event};
-use jobc_runtime::logs::{Choice, Reader, Watch};
+use jobc_job::event;
+use jobc_job::folder::Folder;
+use jobc_job::logs::{Choice, Reader, Watch};
+use jobc_job::record::Record;
+use jobc_sys::id::TaskId;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use output::Outputs;

@@ -18,14 +18,11 @@ mod verify;
 use std::path::Path;
 use std::process::ExitCode;
 
-use jobc_runtime::error::Error;
-use jobc_runtime::image::Store;
+use jobc_image::Store;
+use jobc_sys::error::Error;
 
 use super::jobs::Result;
 use crate::args::image::{ImageArgs, ImageCommand};
-
-/// The exit code of what Ctrl-C ended, as a shell has it.
-const INTERRUPTED: u8 = 130;
 
 /// Carries out a command about images.
 pub(crate) fn run(args: &ImageArgs) -> Result<ExitCode> {

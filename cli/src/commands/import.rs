@@ -8,7 +8,8 @@ use jobc_compiler::source::Sources;
 
 use crate::args::{Args, ImportArgs};
 use crate::input::{read_one, reason};
-use crate::{Outcome, report, terminal};
+use crate::outcome::Outcome;
+use crate::{report, terminal};
 
 pub(crate) fn run(import: &ImportArgs, args: &Args) -> Outcome {
     let source = match read_one(&import.job) {

@@ -7,7 +7,8 @@ use jobc_compiler::suggest;
 
 use crate::args::InitArgs;
 use crate::input::reason;
-use crate::{Outcome, terminal};
+use crate::outcome::Outcome;
+use crate::terminal;
 
 /// An example: its name, one line about it, its files.
 type Example = (&'static str, &'static str, &'static [(&'static str, &'static str)]);

@@ -2,10 +2,11 @@
 
 use std::process::ExitCode;
 
-use jobc_runtime::gpu::lease::Slot;
-use jobc_runtime::gpu::pins::short;
-use jobc_runtime::job::record::{Claim, Record};
-use jobc_runtime::job::{Folder, Time};
+use jobc_gpu::lease::Slot;
+use jobc_gpu::pins::short;
+use jobc_job::folder::Folder;
+use jobc_job::record::{Claim, Record};
+use jobc_job::time::Time;
 use jobc_schema::Bytes;
 use serde_json::{Value, json};
 

@@ -4,17 +4,20 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use jobc_compiler::suggest;
-use jobc_runtime::error::{Error, Kind};
-use jobc_runtime::job::lost::{self, Lost};
-use jobc_runtime::job::record::Record;
-use jobc_runtime::job::{Folder, Places, TaskId, Time};
-use jobc_runtime::state::process::Process;
+use jobc_container::state::process::Process;
+use jobc_job::folder::{Folder, Places};
+use jobc_job::record::Record;
+use jobc_job::recover::{self, Lost};
+use jobc_job::time::Time;
 use jobc_schema::Bytes;
+use jobc_sys::error::{Error, Kind};
+use jobc_sys::id::TaskId;
 use rustix::event::{PollFd, PollFlags};
 
 use crate::args::FormatArg;
+use crate::outcome::Outcome;
 use crate::report::{container_error, container_warning};
-use crate::{Outcome, terminal};
+use crate::terminal;
 
 /// The jobs of this user.
 pub(crate) struct Jobs {
@@ -69,7 +72,7 @@ impl Jobs {
     }
 
     fn settle(&self) -> std::result::Result<(), Error> {
-        for Lost { id, left } in lost::settle(&self.places)? {
+        for Lost { id, left } in recover::settle(&self.places)? {
             let text = format!("job `{id}` is lost: its supervisor was killed, and all of its tasks with it");
             terminal::eprint(&container_warning(&text));
             for line in left {

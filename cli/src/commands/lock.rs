@@ -5,21 +5,22 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::fs;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use jobc_compiler::compile::plan;
 use jobc_compiler::diagnostic::Sink;
 use jobc_compiler::lock::{FILE_NAME, Lock, Locking};
 use jobc_compiler::suggest;
-use jobc_runtime::error::{Error, Kind};
-use jobc_runtime::image::{Digest, Reference};
+use jobc_image::{Digest, Reference};
+use jobc_sys::error::{Error, Kind};
+use jobc_sys::write_atomic::{Durability, write_atomic};
 
 use crate::args::lock::LockArgs;
 use crate::args::{Args, JobArgs};
 use crate::commands::image;
 use crate::input::{Input, shorten};
-use crate::{Outcome, report, terminal};
+use crate::outcome::Outcome;
+use crate::{report, terminal};
 
 /// The comment that the file begins with.
 const HEAD: &str = "\
@@ -74,7 +75,7 @@ pub(crate) fn run(lock: &LockArgs, args: &Args) -> Outcome {
     if digests == old && path.exists() {
         return Outcome::Fine;
     }
-    match write(&path, &written(&digests)) {
+    match write_atomic(path.as_std_path(), written(&digests).as_bytes(), 0o666, Durability::Disk) {
         Ok(()) => Outcome::Fine,
         Err(error) => {
             terminal::eprint(&report::cannot_write(&shorten(&path), &error));
@@ -179,10 +180,4 @@ fn written(digests: &BTreeMap<String, String>) -> String {
         let _ = writeln!(text, "  \"{name}\": {digest}");
     }
     text
-}
-
-/// Replaces the file as a whole.
-fn write(path: &Utf8Path, text: &str) -> std::io::Result<()> {
-    let new = path.with_extension(format!("lock.{}", std::process::id()));
-    fs::write(&new, text).and_then(|()| fs::rename(&new, path)).inspect_err(|_| drop(fs::remove_file(&new)))
 }

@@ -3,9 +3,9 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use jobc_runtime::job::Folder;
-use jobc_runtime::job::record::Record;
-use jobc_runtime::logs::Choice;
+use jobc_job::folder::Folder;
+use jobc_job::logs::Choice;
+use jobc_job::record::Record;
 
 use super::follow::output::or_end;
 use super::follow::printer::Look;

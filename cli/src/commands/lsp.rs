@@ -3,7 +3,8 @@
 use jobc_lsp::Ended;
 
 use crate::disk::DiskFiles;
-use crate::{Outcome, terminal};
+use crate::outcome::Outcome;
+use crate::terminal;
 
 pub(crate) fn run() -> Outcome {
     // A mistake of ours costs the request that met it, and the server goes on: the log says what happened.

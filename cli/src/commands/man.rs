@@ -1,7 +1,8 @@
 //! `jobc man`: the manual page, in roff.
 
 use crate::args::Args;
-use crate::{Outcome, terminal};
+use crate::outcome::Outcome;
+use crate::terminal;
 
 pub(crate) fn run(command: Option<&str>) -> Outcome {
     let mut all = Args::whole();

@@ -9,7 +9,8 @@ use jobc_schema::Plan;
 
 use crate::args::{Args, FormatArg, PlanArgs};
 use crate::input::Input;
-use crate::{Outcome, report, terminal};
+use crate::outcome::Outcome;
+use crate::{report, terminal};
 
 pub(crate) fn run(plan_args: &PlanArgs, args: &Args) -> Outcome {
     let mut input = match Input::read(&plan_args.job) {

@@ -2,9 +2,10 @@
 
 use std::process::ExitCode;
 
-use jobc_runtime::gpu::pins::short;
-use jobc_runtime::job::record::{JobState, Record, TaskRecord};
-use jobc_runtime::job::{Folder, Time};
+use jobc_gpu::pins::short;
+use jobc_job::folder::Folder;
+use jobc_job::record::{JobState, Record, TaskRecord};
+use jobc_job::time::Time;
 use serde_json::{Value, json};
 
 use super::jobs::{Jobs, Result, ago, json_text, span};

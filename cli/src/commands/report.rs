@@ -15,7 +15,7 @@ mod time_line;
 use std::path::Path;
 use std::process::ExitCode;
 
-use jobc_runtime::error::{Error, Kind};
+use jobc_sys::error::{Error, Kind};
 
 use super::jobs::{Jobs, Result};
 use crate::args::watch::ReportArgs;
@@ -32,7 +32,7 @@ pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode> {
     }
     std::fs::write(&path, page).map_err(|error| {
         let errno = rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO);
-        let why = jobc_runtime::error::describe(errno);
+        let why = jobc_sys::error::describe(errno);
         Error::new(Kind::Machine, format!("cannot write `{}`: {why}", path.display()))
             .help("name another file with `-o`, or `-o -` for standard output")
     })?;

@@ -5,9 +5,10 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use jobc_runtime::error::{Error, Kind};
-use jobc_runtime::job::record::Record;
-use jobc_runtime::job::{Folder, Places, Time};
+use jobc_job::folder::{Folder, Places};
+use jobc_job::record::Record;
+use jobc_job::time::Time;
+use jobc_sys::error::{Error, Kind};
 use serde_json::json;
 
 use super::jobs::{Jobs, Result, ago, done, rounded};

@@ -9,7 +9,7 @@ mod job;
 use std::path::{Path, PathBuf};
 
 use camino::Utf8PathBuf;
-use jobc_runtime::error::{Error, Kind, Result};
+use jobc_sys::error::{Error, Kind, Result};
 
 use crate::args::FormatArg;
 use crate::args::run::RunArgs;

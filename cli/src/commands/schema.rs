@@ -3,7 +3,8 @@
 use jobc_schema::{JOB_SCHEMA, PLAN_SCHEMA, TARGETS_SCHEMA};
 
 use crate::args::SchemaArg;
-use crate::{Outcome, terminal};
+use crate::outcome::Outcome;
+use crate::terminal;
 
 pub(crate) fn run(name: SchemaArg) -> Outcome {
     terminal::print(match name {

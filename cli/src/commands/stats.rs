@@ -5,10 +5,10 @@ mod rows;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use jobc_runtime::job::Folder;
-use jobc_runtime::job::record::Record;
-use jobc_runtime::logs::Watch;
-use jobc_runtime::metrics::Live;
+use jobc_job::folder::Folder;
+use jobc_job::logs::Watch;
+use jobc_job::metrics::Live;
+use jobc_job::record::Record;
 
 use super::follow::output::{Outputs, To, or_end};
 use super::jobs::{self, Jobs, Result};
@@ -76,7 +76,7 @@ impl LookedAt {
     }
 
     /// Each job with what its tasks use now.
-    pub(super) fn look(&mut self) -> Result<Vec<(Record, Vec<jobc_runtime::metrics::Sample>)>> {
+    pub(super) fn look(&mut self) -> Result<Vec<(Record, Vec<jobc_job::metrics::Sample>)>> {
         if !self.named {
             let running = self.all.all()?.into_iter().filter(|(_, record)| !record.state.is_final());
             let running: Vec<Folder> = running.map(|(folder, _)| folder).collect();

@@ -2,11 +2,11 @@
 
 use std::process::ExitCode;
 
-use jobc_runtime::error::{Error, Kind};
-use jobc_runtime::job::Folder;
-use jobc_runtime::job::control::{Connection, Request};
-use jobc_runtime::job::record::Record;
-use jobc_runtime::signals::Signal;
+use jobc_job::control::{Connection, Request};
+use jobc_job::folder::Folder;
+use jobc_job::record::Record;
+use jobc_sys::error::{Error, Kind};
+use jobc_sys::signals::Signal;
 
 use super::jobs::{Failure, Jobs, Result, done, read, tasks};
 use crate::args::FormatArg;

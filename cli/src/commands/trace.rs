@@ -2,10 +2,10 @@
 
 use std::process::ExitCode;
 
-use jobc_runtime::error::{Error, Kind};
-use jobc_runtime::gpu::trace::{Calls, Counted, family, trace};
-use jobc_runtime::job::record::{JobState, Record, TaskRecord};
-use jobc_runtime::signals::{Signal, Signals};
+use jobc_gpu::trace::{Calls, Counted, family, trace};
+use jobc_job::record::{JobState, Record, TaskRecord};
+use jobc_sys::error::{Error, Kind};
+use jobc_sys::signals::{Signal, Signals};
 use serde_json::{Value, json};
 
 use super::jobs::{Failure, Jobs, Result, json_text, tasks};

@@ -168,7 +168,7 @@ fn another_builder_gets_the_same_file_and_arguments() {
          --layers --timestamp 5 .\n"
     );
     let (embedded, log_of) = run(&["build", "--builder", "embedded", "."]);
-    assert!(embedded.err.contains("J0601") && log_of.is_empty());
+    assert!(embedded.err.contains("J0612") && log_of.is_empty());
     let (_, log_of) =
         run(&["build", "--builder", "buildah", "--no-cache", "-f", "-", "--secret", "id=A,env=LOG", "."]);
     assert_eq!(log_of, "buildah build --iidfile ID --file - --secret id=A,env=LOG --no-cache .\n");

@@ -26,7 +26,10 @@ fn folder() -> Folder {
 fn import(folder: &Folder, name: &str, content: &str) {
     fs::write(folder.path().join("file"), content).unwrap();
     let path = folder.path();
-    let made = Command::new("tar").current_dir(path).args(["-cf", "root.tar", "file"]).status();
+    let made = Command::new("tar")
+        .current_dir(path)
+        .args(["--mtime=@1700000000", "-cf", "root.tar", "file"])
+        .status();
     assert!(made.unwrap().success());
     folder.jobc(&["image", "--image-root", "images", "import", "root.tar", "--tag", name]).exits(0);
 }

@@ -1,9 +1,12 @@
 //! The binary as a user sees it: every command, its output, its exit code, and what it leaves on disk.
+#![forbid(unsafe_code)]
 
 mod arguments;
 mod build;
 mod commands;
 mod concurrent;
+#[cfg(target_os = "linux")]
+mod dockerfiles;
 #[cfg(target_os = "linux")]
 mod doctor;
 mod failures;
@@ -15,6 +18,7 @@ mod hooks;
 mod host_root;
 #[cfg(target_os = "linux")]
 mod image_build;
+mod image_names;
 mod inputs;
 #[cfg(target_os = "linux")]
 mod lock;

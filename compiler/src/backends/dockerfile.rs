@@ -7,6 +7,7 @@
 
 mod apt;
 mod base;
+mod build;
 mod command;
 mod conda;
 mod copy;

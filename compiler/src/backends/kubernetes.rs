@@ -5,6 +5,7 @@
 
 mod address;
 mod affinity;
+mod claims;
 mod cluster;
 mod command;
 mod config;
@@ -21,12 +22,16 @@ mod patch;
 mod pod;
 mod policy;
 mod probe;
+mod provider_needs;
+mod quantity;
 mod release;
 mod resources;
 mod secrets;
 mod security;
 mod service;
 mod settings;
+mod shape;
+mod sharepod;
 mod support;
 #[cfg(test)]
 mod tests;
@@ -74,7 +79,7 @@ impl Backend for KubernetesBackend {
         let workload = workload::workload(&cluster, &configs, sink);
         let mut objects: Vec<Object> = config::objects(&cluster, std::mem::take(&mut configs.maps));
         objects.extend(service::services(&cluster));
-        objects.extend(gpu::claims::objects(&cluster));
+        objects.extend(claims::objects(&cluster));
         objects.extend(workload);
         patch::apply(job, &mut objects, sink);
         let mut files = object::files(objects, !cluster.settings.patches.is_empty());

@@ -8,7 +8,7 @@ use jobc_schema::Pointer;
 use jobc_schema::gpu::{Gpu, OneOrMany, Vendor};
 use jobc_schema::plan::{GpuPlan, ImagePlan, ImageSource};
 
-pub(super) use declared::{Card, Declared};
+pub(super) use declared::{Card, Declared, is_smaller};
 
 /// The NVIDIA GPUs that a role asks for.
 pub(super) fn nvidia<'a>(role: &RoleView<'a>) -> Option<&'a GpuPlan> {
@@ -68,9 +68,4 @@ pub(super) fn model_at(role: &RoleView<'_>, index: usize) -> Pointer {
 /// The cards that names stand for; those that no table has are left out.
 pub(super) fn cards(names: &[String]) -> Vec<(&str, models::Found)> {
     names.iter().filter_map(|name| Some((name.as_str(), models::find(name)?))).collect()
-}
-
-/// Whether a card has less memory than that, by its nominal class; nothing where its memory is not known.
-pub(super) fn is_smaller(card: &models::Found, bytes: u64) -> Option<bool> {
-    card.most_memory_gb().map(|gb| gb << 30 < bytes)
 }

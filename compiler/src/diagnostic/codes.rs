@@ -268,4 +268,5 @@ codes! {
     DOCKERFILE_ADD "J0609" "a Dockerfile adds a file that may change";
     DOCKERFILE_SECRET "J0610" "a Dockerfile keeps a secret in the image";
     DOCKERFILE_EXEC "J0611" "a command in brackets is one string";
+    DOCKERFILE_UNSUPPORTED "J0612" "a Dockerfile asks for what jobc's own builder does not do";
 }

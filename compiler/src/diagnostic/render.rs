@@ -2,14 +2,16 @@
 
 mod github;
 mod json;
+mod region;
 mod sarif;
 mod short;
 mod text;
 
-use super::{Diagnostic, DocumentId, Place, Severity};
-use crate::source::{LineColumn, Source, Sources, Span};
+use super::{Diagnostic, Severity};
+use crate::source::Sources;
 
 pub use json::{Edit, Finding, Fix, Label, Location, Position, Report};
+pub use text::TextStyle;
 
 /// How diagnostics are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,23 +27,6 @@ pub enum Format {
     Sarif,
     /// Commands that GitHub Actions turns into annotations.
     Github,
-}
-
-/// How text for people looks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TextStyle {
-    /// Whether to colour it with ANSI escapes.
-    pub colour: bool,
-    /// Whether frames may use box-drawing characters.
-    pub unicode: bool,
-    /// Columns of the terminal; longer source lines are cut round the mark.
-    pub width: usize,
-}
-
-impl Default for TextStyle {
-    fn default() -> Self {
-        Self { colour: false, unicode: false, width: 140 }
-    }
 }
 
 /// Writes diagnostics in a format; `style` matters to [`Format::Text`] only.
@@ -69,48 +54,6 @@ pub fn summary(diagnostics: &[Diagnostic]) -> Option<String> {
             .flatten()
             .collect();
     (!parts.is_empty()).then(|| parts.join(" and "))
-}
-
-/// JSON that ends in a line end.
-fn pretty(value: &impl serde::Serialize) -> String {
-    let mut text = serde_json::to_string_pretty(value).expect("plain structs are always JSON");
-    text.push('\n');
-    text
-}
-
-/// The words of a severity.
-fn severity(severity: Severity) -> &'static str {
-    match severity {
-        Severity::Error => "error",
-        Severity::Warning => "warning",
-        Severity::Note => "note",
-    }
-}
-
-/// A located place, ready to be written.
-struct Region<'s> {
-    source: &'s Source,
-    span: Span,
-    start: LineColumn,
-    end: LineColumn,
-}
-
-/// The source, lines and columns of a place; `None` where it is a path that was never located.
-fn region<'s>(sources: &'s Sources, place: &Place) -> Option<Region<'s>> {
-    let span = place.span()?;
-    let source = sources.iter().find(|(id, _)| *id == span.source)?.1;
-    let (start, end) = (source.line_column(span.start), source.line_column(span.end));
-    Some(Region { source, span, start, end })
-}
-
-/// A path that was never located, such as `job#/roles/train`.
-fn unlocated(place: &Place) -> Option<String> {
-    let Place::Path { document, pointer, .. } = place else { return None };
-    let name = match document {
-        DocumentId::Job => "job",
-        DocumentId::Targets => "targets",
-    };
-    Some(format!("{name}#{pointer}"))
 }
 
 #[cfg(test)]

@@ -1,57 +1,36 @@
 //! What `COPY` and `ADD` take from the build context.
 
 use camino::{Utf8Path, Utf8PathBuf};
-use parse_dockerfile as read;
-use read::{Flag, Instruction, Source};
+use jobc_dockerfile::Word;
 
 use crate::diagnostic::{Diagnostic, Sink, codes};
 
-use super::stages::{Stage, Stages};
-use super::{Places, Request};
+use super::facts::Stages;
+use super::request::Request;
 
 /// Reports sources that are not in the context.
-pub(super) fn check(stages: &Stages<'_, '_>, request: &Request<'_>, at: &Places, sink: &mut Sink) {
-    for stage in &stages.list {
-        for instruction in &stage.instructions {
-            let (options, sources): (&[Flag<'_>], &[Source<'_>]) = match instruction {
-                Instruction::Copy(copy) => (&copy.options, &copy.src),
-                Instruction::Add(add) => (&add.options, &add.src),
-                _ => continue,
-            };
-            if options.iter().any(|flag| flag.name.value == "from") {
-                continue;
-            }
-            for source in sources {
-                if let Source::Path(path) = source {
-                    check_source(path, stage, request, at, sink);
-                }
-            }
-        }
+pub(super) fn check(stages: &Stages<'_>, request: &Request<'_>, sink: &mut Sink) {
+    for (source, word) in &stages.copied {
+        check_source(source, word, request, sink);
     }
 }
 
-fn check_source(
-    path: &read::UnescapedString<'_>,
-    stage: &Stage<'_, '_>,
-    request: &Request<'_>,
-    at: &Places,
-    sink: &mut Sink,
-) {
-    let filled = stage.fill(&path.value);
-    let whole = filled.is_whole();
-    let source = filled.text;
-    if !whole || source.contains("://") || source.starts_with("git@") {
+fn check_source(source: &str, word: &Word, request: &Request<'_>, sink: &mut Sink) {
+    // What stays to be filled in is the builder's to look at.
+    if source.contains('$') || source.contains("://") || source.starts_with("git@") {
         return;
     }
-    let Some(inside) = below(&source) else {
-        sink.push(
-            Diagnostic::error(codes::DOCKERFILE_OUTSIDE, format!("`{source}` is outside the build context"))
-                .at_span(at.span(&path.span), "")
-                .note(format!(
-                    "a builder sees `{}` only; choose a larger `context`, and write paths relative to it",
-                    request.context
-                )),
-        );
+    let span = request.span(&word.span);
+    let Some(inside) = below(source) else {
+        // What leads out as it is written was refused by the reader.
+        if below(&word.text).is_some() {
+            let message = format!("`{source}` is outside the build context");
+            sink.push(
+                Diagnostic::error(codes::DOCKERFILE_OUTSIDE, message)
+                    .at_span(span, "")
+                    .note("choose a larger context, and write paths relative to it"),
+            );
+        }
         return;
     };
     if source.contains(['*', '?', '[']) {
@@ -61,9 +40,9 @@ fn check_source(
     if !request.files.exists(&whole) {
         let mut found =
             Diagnostic::warning(codes::DOCKERFILE_SOURCE, format!("there is no `{whole}` to copy"))
-                .at_span(at.span(&path.span), "")
+                .at_span(span, "")
                 .note(format!("paths are relative to the build context, `{}`", request.context));
-        if source.contains(['"', '\'']) {
+        if word.text.contains(['"', '\'']) {
             found = found.note("a path with blanks needs the form `COPY [\"a b\", \"/to\"]`");
         }
         sink.push(found);

@@ -8,7 +8,8 @@ use crate::files::Files;
 use crate::lock::Lock;
 use crate::source::{Source, SourceId, Sources};
 
-use super::{Request, inspect};
+use super::inspect;
+use super::request::Request;
 
 /// Reads the Dockerfiles that a job names, reports their mistakes, and notes base images and variables in the plan.
 ///
@@ -26,10 +27,10 @@ pub fn inspect_images(
         else {
             continue;
         };
-        let Some(source) = open(path, job, files, sources) else { continue };
+        let Some((source, bytes)) = open(path, job, files, sources) else { continue };
         let request = Request {
             source,
-            text: sources.get(source).text(),
+            bytes: &bytes,
             context: Utf8Path::new(context),
             target: target.as_deref(),
             args,
@@ -45,17 +46,18 @@ pub fn inspect_images(
     }
 }
 
-/// The source of a Dockerfile: the one that was read for another image or target, else a new one.
+/// The source of a Dockerfile and its bytes: the one that was read for another image or target, else a new one.
 ///
-/// A file that is not there, or is no text, was reported when the image was resolved.
-fn open(path: &str, job: SourceId, files: &dyn Files, sources: &mut Sources) -> Option<SourceId> {
+/// A file that is not there was reported when the image was resolved.
+fn open(path: &str, job: SourceId, files: &dyn Files, sources: &mut Sources) -> Option<(SourceId, Vec<u8>)> {
     let shown =
         sources.get(job).path().parent().map_or_else(Utf8PathBuf::new, Utf8Path::to_path_buf).join(path);
+    let bytes = files.read(Utf8Path::new(path)).ok()?;
     if let Some((known, _)) = sources.iter().find(|(id, source)| *id != job && source.path() == shown) {
-        return Some(known);
+        return Some((known, bytes));
     }
-    let text = String::from_utf8(files.read(Utf8Path::new(path)).ok()?).ok()?;
-    Some(sources.add(Source::new(shown, text)))
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    Some((sources.add(Source::new(shown, text)), bytes))
 }
 
 #[cfg(test)]

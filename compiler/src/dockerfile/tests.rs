@@ -7,8 +7,9 @@ use indexmap::IndexMap;
 use jobc_schema::Pointer;
 
 use super::*;
-use crate::diagnostic::Place;
+use crate::diagnostic::{Diagnostic, Place};
 use crate::files::MemoryFiles;
+use crate::lock::Lock;
 use crate::source::{Source, Sources};
 
 fn inspect_with(text: &str, target: Option<&str>, args: &[(&str, &str)]) -> (Option<Facts>, String) {
@@ -19,7 +20,7 @@ fn inspect_with(text: &str, target: Option<&str>, args: &[(&str, &str)]) -> (Opt
     let lock = Lock::default();
     let request = Request {
         source,
-        text,
+        bytes: text.as_bytes(),
         context: Utf8Path::new("./app"),
         target,
         args: &args,
@@ -36,7 +37,7 @@ fn inspect_with(text: &str, target: Option<&str>, args: &[(&str, &str)]) -> (Opt
                 let at = sources.get(source).line_column(span.start);
                 format!("{}:{} {:?}", at.line, at.column, sources.slice(*span))
             }
-            Place::Path { pointer, .. } => pointer.to_string(),
+            Place::Path { pointer, .. } | Place::Inside { pointer, .. } => pointer.to_string(),
         };
         let _ = writeln!(shown, "{:?} {} {place}\n  {}", found.severity, found.code, found.message);
         for note in &found.notes {
@@ -177,5 +178,62 @@ proptest::proptest! {
     #[test]
     fn any_text_is_answered(text in r#"(FROM a|RUN |COPY |ENV |ARG |<<EOF|EOF|[ \\\n"'$\{\}:=<\[\]a-c名\t-]){0,40}"#) {
         let _ = inspect_with(&text, Some("x"), &[("A", "1")]);
+    }
+}
+
+/// Codes of what only the compiler says, for it knows the context and the job.
+const LINTS: &[&str] = &["J0606", "J0607", "J0609", "J0610", "J0611"];
+
+/// What the reader says to a builder and what `inspect` says of the same file: codes and lines.
+#[test]
+fn the_compiler_says_what_the_builder_says() {
+    let cases = [
+        "FROM a:1\nRUN --network=foo x\n",
+        "FROM a:1\nHEALTHCHECK --interval=banana CMD x\n",
+        "FROM a:1\nSTOPSIGNAL FOO\n",
+        "FROM a:1\nEXPOSE x/y\n",
+        "FROM a:1\nENV X\n",
+        "FROM a:1\nRUNN x\nEXPOSE 70000\nSTOPSIGNAL FOO\nENV =1\n",
+        "FROM A:1\nCOPY --from=b//c:1 /x /y\nRUN --mount=from=x@sha256:0,target=/m y\n",
+        "FROM a:1\nADD https://example.com/x /\nRUN --mount=type=ssh x\n",
+        "FROM x/$TAG\nFROM a:1$B\nCOPY ../x /\nMAINTAINER me\nRUN x \\\n\n  y\n",
+        "FROM a:1\nFROM b:1 AS c\nFROM c AS c\nCOPY --from=3 x y\nCOPY --from=later x y\nFROM d:1 AS later\n",
+        "# escape=x\n# syntax=ghcr.io/other/frontend\nFROM a:1\nRUN <<EOF\nnever ends\n",
+        "",
+        "ARG A\n",
+    ];
+    for text in cases {
+        let args = [("GIVEN".to_owned(), "1".to_owned())];
+        let platform = "linux/arm64";
+        let options = Options { args: &args, target: None, platform, build_platform: platform };
+        let read = jobc_dockerfile::inspect(text.as_bytes(), &options);
+        let mut sources = Sources::new();
+        let source = sources.add(Source::new("Dockerfile", text));
+        let line = |found: &Diagnostic| {
+            let span = found.labels.first().and_then(|label| label.place.span());
+            span.map_or(1, |span| sources.get(source).line_column(span.start).line)
+        };
+        let mut built: Vec<String> = read
+            .refusals
+            .iter()
+            .chain(&read.remarks)
+            .map(|refusal| diagnostic(refusal, Severity::Error, source, text.as_bytes()))
+            .map(|found| format!("{} {} {}", line(&found), found.code, found.message))
+            .collect();
+        let (_, shown) = inspect_with(text, None, &[("GIVEN", "1")]);
+        let mut checked = Vec::new();
+        let mut lines = shown.lines().filter(|line| !line.starts_with("  = "));
+        while let (Some(head), Some(message)) = (lines.next(), lines.next()) {
+            let mut words = head.split_whitespace().skip(1);
+            let (code, place) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+            let line = place.split_once(':').map_or("1", |(line, _)| line);
+            if !LINTS.contains(&code) {
+                checked.push(format!("{line} {code} {}", message.trim()));
+            }
+        }
+        built.sort();
+        checked.sort();
+        assert_eq!(checked, built, "{text}");
+        assert!(!built.is_empty(), "{text}");
     }
 }

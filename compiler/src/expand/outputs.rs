@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::Variant;
+use super::variant::Variant;
 use crate::diagnostic::{Diagnostic, Sink, codes};
 use crate::document::Node;
 

@@ -4,11 +4,20 @@ use indexmap::IndexMap;
 use jobc_schema::Scalar;
 use jobc_schema::scalar::ScalarKind;
 
-use super::Overrides;
 use crate::diagnostic::{Diagnostic, Place, Sink, codes};
 use crate::document::{Document, Entry, Node, Value};
-use crate::source::Span;
+use crate::source::{SourceId, Span};
 use crate::suggest;
+
+/// Values of parameters from outside the job file; where several name one parameter, the last wins, and `set` wins
+/// over `params`.
+#[derive(Clone, Debug, Default)]
+pub struct Overrides {
+    /// `--set NAME=VALUE`, in order.
+    pub set: Vec<(String, String)>,
+    /// `--params FILE`, in order: each a map of names to values.
+    pub params: Vec<(SourceId, Document)>,
+}
 
 /// A parameter as the job file declares it.
 struct Declared<'a> {

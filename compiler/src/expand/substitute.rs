@@ -7,7 +7,7 @@ use indexmap::IndexMap;
 use jobc_schema::{Pointer, Scalar};
 use minijinja::Value as EngineValue;
 
-use super::Variant;
+use super::variant::Variant;
 use crate::diagnostic::{Diagnostic, Place, Sink, codes};
 use crate::document::{Document, Entry, Node, Value};
 use crate::expression::{

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use jobc_schema::Pointer;
+
 use super::*;
 use crate::diagnostic::render::{Format, TextStyle, render};
 use crate::parse::parse;

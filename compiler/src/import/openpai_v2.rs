@@ -6,6 +6,7 @@
 
 mod deployment;
 mod extras;
+mod findings;
 mod images;
 mod kept;
 mod plugins;
@@ -20,7 +21,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value as Json;
 
-use crate::diagnostic::{Diagnostic, Place, Safety, Sink, codes};
+use crate::diagnostic::{Diagnostic, Sink, codes};
 use crate::document::{Document, Entry, Node, Value};
 use crate::openpai::{LONGEST_JOB, Sections, converted, read_sections, short};
 use crate::source::{Sources, Span};
@@ -255,26 +256,4 @@ fn params(field: &Entry) -> Option<Entry> {
         })
         .collect();
     (!params.is_empty()).then(|| entry("params", field.key_span, map(field.value.span, params)))
-}
-
-/// A secret's name as ours.
-fn secret_name(name: &str) -> String {
-    let mut ours = name.replace(|c: char| !c.is_ascii_alphanumeric() && c != '-', "_");
-    if !ours.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
-        ours.insert(0, '_');
-    }
-    ours.truncate(63);
-    ours
-}
-
-/// A finding for what is kept for OpenPAI alone.
-fn note_kept(what: &str, at: Span) -> Diagnostic {
-    Diagnostic::info(codes::OPENPAI_PLACE, format!("{what} is kept for OpenPAI; other targets do without"))
-        .at_span(at, "")
-}
-
-/// The fix that writes another value.
-fn fix(diagnostic: Diagnostic, at: Span, text: impl Into<String>) -> Diagnostic {
-    let text = text.into();
-    diagnostic.fix(format!("write `{text}`"), Place::Span(at), text, Safety::Unsafe)
 }

@@ -13,7 +13,6 @@ use crate::document::{Entry, Node, Value};
 use super::keys::{Keys, shorten};
 use super::limits::MAX_DEPTH;
 use super::report::Report;
-use super::{empty, span_of};
 
 pub(super) use blank::is_not_yaml;
 
@@ -23,7 +22,7 @@ pub(super) fn load(text: &str, report: &mut Report<'_>) -> Option<Node> {
     let mut loader = Loader { text, at, depth: 0, report };
     loader.blank()?;
     if loader.peek().is_none() {
-        empty(text, loader.report);
+        loader.report.empty(text);
         return None;
     }
     let word = loader.run(|c| c.is_alphanumeric() || c == '-' || c == '_');
@@ -36,7 +35,7 @@ pub(super) fn load(text: &str, report: &mut Report<'_>) -> Option<Node> {
     loader.blank()?;
     loader.end();
     if root.value == Value::Null {
-        empty(text, loader.report);
+        loader.report.empty(text);
         return None;
     }
     Some(root)
@@ -309,6 +308,6 @@ impl Loader<'_, '_, '_> {
     /// The character that comes next; the last one at the end of the text.
     fn here(&self) -> crate::source::Span {
         let length = self.peek().map_or(0, char::len_utf8);
-        span_of(self.report.source(), self.at, self.at + length)
+        self.report.span(self.at, self.at + length)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::diagnostic::{Code, Diagnostic, Place, Severity, Sink};
+use crate::diagnostic::{Code, Diagnostic, Place, Severity, Sink, codes};
 use crate::source::{SourceId, Span};
 
 /// Findings of one kind that are shown; a hostile file could hold one at every second byte.
@@ -55,6 +55,20 @@ impl<'s> Report<'s> {
     /// Takes the findings of a trial run.
     pub(super) fn append(&mut self, findings: Sink) {
         self.sink.append(findings);
+    }
+
+    /// Reports a text that holds no value.
+    pub(super) fn empty(&mut self, text: &str) {
+        let what = if text.trim_start_matches('\u{feff}').trim().is_empty() {
+            "the file is empty"
+        } else {
+            "the file holds no value, only comments or markers"
+        };
+        self.push(
+            Diagnostic::error(codes::EMPTY, what)
+                .at_span(self.span(0, 0), "")
+                .note("the smallest job is `version: 1`, a `name`, and one role with `run` under `roles`"),
+        );
     }
 
     /// Says how many findings were held back.

@@ -2,6 +2,7 @@
 
 mod build;
 mod flow;
+mod lines;
 mod quotes;
 mod syntax;
 

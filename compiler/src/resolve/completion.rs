@@ -4,7 +4,7 @@ use jobc_schema::Pointer;
 use jobc_schema::plan::{CompletionPlan, RetryPlan};
 use jobc_schema::role::{RetryScope, Role, Threshold, ThresholdWord};
 
-use super::Context;
+use super::context::Context;
 use crate::diagnostic::{Diagnostic, Sink, codes};
 
 /// The thresholds of a role: never by success and at the first failure unless written.

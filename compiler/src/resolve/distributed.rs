@@ -5,12 +5,11 @@ use jobc_schema::Pointer;
 use jobc_schema::distributed::{Distributed, Framework, MemberPart, Members, Ssh};
 use jobc_schema::plan::{DistributedPlan, Launch, MemberPlan, SshPlan};
 
-use super::{Context, launch};
+use super::context::Context;
+use super::framework::{RENDEZVOUS, framework_name, part_name};
+use super::launch;
 use crate::diagnostic::{Diagnostic, Sink, codes};
 use crate::suggest;
-
-/// The label of the port that members meet at.
-pub(super) const RENDEZVOUS: &str = "rendezvous";
 
 /// A decided rendezvous.
 pub(super) struct Rendezvous {
@@ -263,30 +262,6 @@ fn resolve_ssh(spec: &Distributed, launch: &launch::Launchers) -> Option<SshPlan
             Framework::Mpi | Framework::Horovod | Framework::Deepspeed if !launch.is_all() => Some(usual()),
             _ => None,
         },
-    }
-}
-
-/// The framework as it is written.
-pub(super) fn framework_name(framework: Framework) -> &'static str {
-    match framework {
-        Framework::Torchrun => "torchrun",
-        Framework::Ddp => "ddp",
-        Framework::Tensorflow => "tensorflow",
-        Framework::Horovod => "horovod",
-        Framework::Mpi => "mpi",
-        Framework::Deepspeed => "deepspeed",
-        Framework::Jax => "jax",
-    }
-}
-
-/// The part as it is written.
-pub(super) fn part_name(part: MemberPart) -> &'static str {
-    match part {
-        MemberPart::Chief => "chief",
-        MemberPart::Worker => "worker",
-        MemberPart::Ps => "ps",
-        MemberPart::Evaluator => "evaluator",
-        MemberPart::Launcher => "launcher",
     }
 }
 

@@ -5,7 +5,7 @@ use jobc_schema::plan::EnvPlan;
 use jobc_schema::role::Role;
 use jobc_schema::{EnvValue, Pointer};
 
-use super::Context;
+use super::context::Context;
 use super::text::Texts;
 use crate::diagnostic::{Diagnostic, Sink, codes};
 

@@ -5,9 +5,10 @@ use jobc_schema::Pointer;
 use jobc_schema::plan::{FileContent, FilePlan, MountPlan, Text};
 use jobc_schema::role::{InlineFile, Role};
 
+use super::context::Context;
+use super::secrets;
 use super::text::Texts;
 use super::volumes::{check_mount, tidy};
-use super::{Context, secrets};
 use crate::diagnostic::{Diagnostic, Sink, codes};
 
 /// Read and write for the owner, read for the others.

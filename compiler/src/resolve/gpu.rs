@@ -7,7 +7,7 @@ use jobc_schema::gpu::{DriverCapability, Gpu, GpuRules, OneOrMany, Share, Vendor
 use jobc_schema::plan::{GpuPlan, SharePlan};
 use jobc_schema::target::{BackendName, Target};
 
-use super::Context;
+use super::context::Context;
 use super::graph::Graph;
 use crate::diagnostic::{Diagnostic, Sink, codes};
 use crate::stdlib::providers;

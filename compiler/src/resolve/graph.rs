@@ -6,7 +6,7 @@ use jobc_schema::distributed::MemberPart;
 use jobc_schema::plan::{GangPlan, NeedPlan};
 use jobc_schema::role::{Need, NeedState, Needs};
 
-use super::Context;
+use super::context::Context;
 use super::distributed::Rendezvous;
 use crate::diagnostic::{Diagnostic, Sink, codes};
 use crate::suggest;

@@ -9,8 +9,9 @@ use jobc_schema::image::{Conda, Copy, ImageBlock, Python, Step};
 use jobc_schema::plan::{BuildStep, ImageSource};
 use jobc_schema::{EnvValue, Pointer};
 
+use super::context::Context;
 use super::images::{check_reference, locked};
-use super::{Context, files, secrets};
+use super::{files, secrets};
 use crate::diagnostic::{Diagnostic, Place, Sink, codes};
 use crate::expression::{Names, Part, Scope, has_expression, split};
 
@@ -52,8 +53,7 @@ impl<'a> Build<'a> {
         }
         let block = self.block;
         let from_at = self.at.key("from");
-        let from = self.fill(block.from.as_deref().unwrap_or_default(), &from_at, sink);
-        check_reference(&from, &from_at, sink);
+        let from = self.reference(block.from.as_deref().unwrap_or_default(), &from_at, sink);
         if from == "host" {
             sink.push(
                 Diagnostic::error(codes::IMAGE_FORM, "nothing can be built on `host`")
@@ -93,6 +93,34 @@ impl<'a> Build<'a> {
             secrets: block.secrets.clone(),
         };
         Built { source, texts }
+    }
+
+    /// Looks at the references alone, of a block that is not built.
+    pub(super) fn check_references(&self, sink: &mut Sink) {
+        if let Some(from) = &self.block.from {
+            self.reference(from, &self.at.key("from"), sink);
+        }
+        let copies = self.block.copy.iter().enumerate();
+        let copies = copies.map(|(number, copy)| (copy, self.at.key("copy").index(number)));
+        let steps = self.block.steps.iter().enumerate();
+        let steps = steps.filter_map(|(number, step)| {
+            Some((step.copy.as_ref()?, self.at.key("steps").index(number).key("copy")))
+        });
+        for (copy, at) in copies.chain(steps) {
+            if let Some(image) = &copy.image {
+                self.reference(image, &at.key("image"), sink);
+            }
+        }
+    }
+
+    /// A reference with its expressions filled in, looked at where they could be.
+    pub(super) fn reference(&self, text: &str, at: &Pointer, sink: &mut Sink) -> String {
+        let before = sink.error_count();
+        let reference = self.fill(text, at, sink);
+        if sink.error_count() == before {
+            check_reference(&reference, at, sink);
+        }
+        reference
     }
 
     /// A string with its expressions filled in.
@@ -287,11 +315,12 @@ impl<'a> Build<'a> {
         let fill = |text: &Option<String>, key: &str, sink: &mut Sink| {
             text.as_ref().map(|text| self.fill(text, &at.key(key), sink))
         };
-        let image = fill(&copy.image, "image", sink);
+        let image_at = at.key("image");
+        let image = copy.image.as_ref().map(|image| self.reference(image, &image_at, sink));
         Copy {
             from,
             to: self.fill(&copy.to, &at.key("to"), sink),
-            image: image.map(|image| locked(self.context, image, &at.key("image"), sink)),
+            image: image.map(|image| locked(self.context, image, &image_at, sink)),
             owner: fill(&copy.owner, "owner", sink),
             mode: copy.mode.clone(),
         }

@@ -3,13 +3,14 @@
 use std::fmt::Write as _;
 
 use indexmap::IndexMap;
-use jobc_schema::Pointer;
 use jobc_schema::image::{Image, ImageBlock};
 use jobc_schema::plan::{ImagePlan, ImageSource};
+use jobc_schema::{Pointer, Reference};
 use sha2::{Digest, Sha256};
 
+use super::context::Context;
 use super::image_build::{self, Built};
-use super::{Context, scope};
+use super::scope;
 use crate::diagnostic::{Diagnostic, Place, Sink, codes};
 use crate::expression::Names;
 use crate::suggest;
@@ -76,7 +77,30 @@ pub(super) fn resolve_images(
         }
         image_of.push(Some(name));
     }
+    check_unused(context, &names, &plans, sink);
     (plans, image_of)
+}
+
+/// Looks at the references of images that no role runs in; all else about them is of no weight.
+fn check_unused(context: &Context<'_>, names: &Names, plans: &IndexMap<String, ImagePlan>, sink: &mut Sink) {
+    let job = context.job;
+    let main = job.image.iter().map(|image| (MAIN, image, Pointer::ROOT.key("image")));
+    let others =
+        job.images.iter().map(|(name, image)| (name.as_str(), image, Pointer::ROOT.keys(["images", name])));
+    for (_, image, at) in main.chain(others).filter(|(name, ..)| !plans.contains_key(*name)) {
+        let mut own = Sink::new();
+        match image {
+            Image::Reference(text) if text == "host" || is_path(text) => {}
+            Image::Reference(text) => check_reference(text, &at, &mut own),
+            Image::Block(block) => {
+                image_build::Build::new(context, names, block, &at).check_references(&mut own);
+            }
+        }
+        own.finish()
+            .into_iter()
+            .filter(|found| found.code == codes::IMAGE_REFERENCE)
+            .for_each(|found| sink.push(found));
+    }
 }
 
 /// The name under `images` that a block picks.
@@ -162,8 +186,7 @@ fn resolve_image(
     if let Some(from) = &block.from
         && is_only_from(block)
     {
-        let reference = build.fill(from, &at.key("from"), sink);
-        check_reference(&reference, &at.key("from"), sink);
+        let reference = build.reference(from, &at.key("from"), sink);
         let reference = locked(context, reference, &at.key("from"), sink);
         return ImagePlan { source: ImageSource::Reference {}, reference, declared_at };
     }
@@ -218,29 +241,21 @@ fn is_path(text: &str) -> bool {
     ["./", "../", "/"].iter().any(|begin| text.starts_with(begin))
 }
 
-/// Reports what no registry could serve; the whole grammar is the registry's matter.
-pub(super) fn check_reference(reference: &str, at: &Pointer, sink: &mut Sink) {
-    let name = reference.split(['@', ':']).next().unwrap_or_default();
-    // A host may have a port, so letters are only looked at up to the first `:`.
-    let path = name.split_once('/').map_or(name, |(_, path)| path);
-    let note = if reference.is_empty() {
-        "write an image such as `python:3.12-slim`"
-    } else if reference.contains(char::is_whitespace) {
-        "it holds a blank"
-    } else if is_path(reference) {
-        "a path is an image only by itself, as `image: ./rootfs.tar.gz`; to build on it, give it a name with `jobc image import`"
-    } else if reference.contains("://") {
-        "write it without the scheme in front"
-    } else if path.chars().any(|c| c.is_ascii_uppercase()) {
-        "names of images are lower case"
-    } else if !reference.is_ascii() {
-        "names of images are letters, digits, `.`, `_`, `-` and `/`"
+/// Reports a text that is not a reference to an image.
+pub(super) fn check_reference(text: &str, at: &Pointer, sink: &mut Sink) {
+    let Err(error) = text.parse::<Reference>() else { return };
+    let note = if is_path(text) {
+        "a path is an image only by itself, as `image: ./rootfs.tar.gz`; to build on it, give it a name with `jobc image import`".to_owned()
+    } else if text.contains("://") {
+        "write it without the scheme in front".to_owned()
     } else {
-        return;
+        error.help()
     };
+    // A path is wrong as a whole.
+    let range = if is_path(text) { 0..text.len() } else { error.span.clone() };
     sink.push(
-        Diagnostic::error(codes::IMAGE_REFERENCE, format!("`{reference}` is not an image reference"))
-            .at(at, "")
+        Diagnostic::error(codes::IMAGE_REFERENCE, error.finding())
+            .at_place(Place::inside(at, text, range), "")
             .note(note),
     );
 }

@@ -6,8 +6,8 @@
 use jobc_schema::plan::{FileContent, FilePlan, JobPlan, Reference, RolePlan, Text};
 use serde_json::json;
 
-use super::distributed::framework_name;
-use super::provided::LISTED_INSTANCES;
+use super::framework::framework_name;
+use super::listed::LISTED_INSTANCES;
 
 const PATH: &str = "/etc/jobc/job.json";
 

@@ -5,8 +5,8 @@ use jobc_schema::Pointer;
 use jobc_schema::distributed::{Distributed, Framework, MemberPart};
 use jobc_schema::plan::{Launch, MemberPlan};
 
-use super::Context;
-use super::distributed::framework_name;
+use super::context::Context;
+use super::framework::framework_name;
 use crate::diagnostic::{Diagnostic, Sink, codes};
 use crate::suggest;
 

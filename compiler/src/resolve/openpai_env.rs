@@ -8,6 +8,7 @@
 use indexmap::IndexMap;
 use jobc_schema::plan::{JobPlan, PortPlan, Reference, RolePlan, Text};
 
+use super::ports::own_port;
 use crate::openpai::{Names, SHM_MIB, short};
 
 /// The user that a job elsewhere than on OpenPAI belongs to.
@@ -75,7 +76,7 @@ impl Env<'_> {
     fn own_ports(&mut self, role: &RolePlan) {
         let mut all = Text::default();
         for port in &role.ports {
-            let numbers = super::provided::own_port(role, &port.label);
+            let numbers = own_port(role, &port.label);
             let label = self.names.label(&role.name, &port.label);
             self.put(format!("PAI_CONTAINER_HOST_{label}_PORT_LIST"), numbers.clone());
             all.push_str(&format!("{label}:"));

@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use jobc_schema::Pointer;
 use jobc_schema::distributed::Framework;
 use jobc_schema::job::Compat;
-use jobc_schema::plan::PortPlan;
+use jobc_schema::plan::{PortPlan, Reference, RolePlan, Text};
 use jobc_schema::resources::{AutoWord, Port, PortNumber, Publish};
 
-use super::Context;
-use super::distributed::{RENDEZVOUS, Rendezvous};
+use super::context::Context;
+use super::distributed::Rendezvous;
+use super::framework::RENDEZVOUS;
 use crate::diagnostic::{Diagnostic, Sink, codes};
 use crate::openpai::OWN_PORTS;
 
@@ -139,6 +140,15 @@ fn plan(label: &str, port: &Port, instances: u32, numbers: &mut Numbers) -> Port
             publish,
         },
     }
+}
+
+/// The numbers of a role's own port, all of them where it is a row.
+pub(super) fn own_port(role: &RolePlan, label: &str) -> Text {
+    let (of, label) = (role.name.clone(), label.to_owned());
+    Text::reference(match role.port(&label).map(|port| port.count) {
+        Some(count) if count > 1 => Reference::Ports { role: of, label, index: None, count },
+        _ => Reference::Port { role: of, label, index: None },
+    })
 }
 
 /// The port a framework needs that the user did not write.

@@ -12,16 +12,11 @@ use jobc_schema::plan::{
     CommandPlan, EnvPlan, FileContent, JobPlan, Launch, MemberPlan, ProbePlan, Reference, RolePlan, Text,
 };
 
-use super::distributed::RENDEZVOUS;
+use super::framework::RENDEZVOUS;
+use super::listed::{LISTED_INSTANCES, LISTED_MEMBERS, LISTED_ROLES};
+use super::ports::own_port;
 use super::{job_json, openpai_env, openpai_ssh, rendezvous};
 use crate::openpai::Names;
-
-/// Up to so many roles every role is told of every other.
-pub const LISTED_ROLES: usize = 16;
-/// Up to so many members each is told of all the others; their host file names every one.
-const LISTED_MEMBERS: usize = 256;
-/// Up to so many instances a role's addresses are listed.
-pub const LISTED_INSTANCES: u32 = 5_000;
 
 /// Fills in `provided_env` and `provided_files` of every role; `names` are those that the job has on OpenPAI.
 ///
@@ -108,15 +103,6 @@ fn jobc_env(
         }
     }
     env
-}
-
-/// The numbers of a role's own port, all of them where it is a row.
-pub(super) fn own_port(role: &RolePlan, label: &str) -> Text {
-    let (of, label) = (role.name.clone(), label.to_owned());
-    Text::reference(match role.port(&label).map(|port| port.count) {
-        Some(count) if count > 1 => Reference::Ports { role: of, label, index: None, count },
-        _ => Reference::Port { role: of, label, index: None },
-    })
 }
 
 fn hosts(role: &RolePlan, label: Option<&str>) -> Text {

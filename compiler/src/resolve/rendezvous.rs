@@ -7,7 +7,7 @@ use indexmap::IndexMap;
 use jobc_schema::distributed::{Framework, MemberPart};
 use jobc_schema::plan::{DistributedPlan, FileContent, FilePlan, MemberPlan, Reference, Text};
 
-use super::distributed::{RENDEZVOUS, part_name};
+use super::framework::{RENDEZVOUS, part_name};
 
 /// The host file of MPI and DeepSpeed: `HOST slots=N`, a line for each ranked instance.
 pub(super) const HOST_FILE: &str = "/etc/jobc/hostfile";

@@ -3,43 +3,14 @@
 use std::cell::OnceCell;
 use std::sync::Arc;
 
-use indexmap::IndexMap;
-use jobc_schema::Job;
-use jobc_schema::gpu::Gpu;
 use jobc_schema::plan::{MountPlan, PortPlan, Reference};
 use minijinja::Value;
 use minijinja::value::{Enumerator, Object};
 
-use super::Context;
+use super::context::{Context, RoleTable};
 use super::distributed::Rendezvous;
 use crate::expression::holes::{HoleList, mark};
 use crate::expression::{Names, Scope};
-
-/// What other roles may know of a role.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct RoleFacts {
-    pub(super) instances: u32,
-    /// GPUs, or slices, of an instance.
-    pub(super) gpus: u32,
-}
-
-/// The roles by name, in the order of the file.
-pub(super) type RoleTable = IndexMap<String, RoleFacts>;
-
-/// Reads what roles know of each other.
-pub(super) fn role_table(job: &Job) -> RoleTable {
-    job.roles
-        .iter()
-        .map(|(name, role)| {
-            let gpus = match role.resources.as_ref().and_then(|r| r.gpu.as_ref()) {
-                None => 0,
-                Some(Gpu::Count(count)) => *count,
-                Some(Gpu::Rules(rules)) => rules.count.unwrap_or(1),
-            };
-            (name.clone(), RoleFacts { instances: role.instances.unwrap_or(1), gpus })
-        })
-        .collect()
-}
 
 /// The names that all roles share.
 pub(super) fn shared_names(context: &Context<'_>, rendezvous: Option<&Rendezvous>) -> Names {

@@ -4,7 +4,7 @@ use indexmap::IndexMap;
 use jobc_schema::Pointer;
 use jobc_schema::plan::{RegistryPlan, SecretPlan};
 
-use super::Context;
+use super::context::Context;
 use crate::diagnostic::{Diagnostic, Place, Sink, codes};
 use crate::suggest;
 

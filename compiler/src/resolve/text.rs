@@ -3,7 +3,7 @@
 use jobc_schema::Pointer;
 use jobc_schema::plan::{Reference, Text};
 
-use super::Context;
+use super::context::Context;
 use super::scope::RoleScope;
 use crate::diagnostic::{Diagnostic, Place, Sink, codes};
 use crate::expression::holes::{Stretch, stretches};

@@ -5,8 +5,9 @@ use jobc_schema::Pointer;
 use jobc_schema::plan::{MountPlan, VolumeKind, VolumePlan, VolumeSource};
 use jobc_schema::role::{Role, UseChange, Uses};
 
+use super::context::Context;
+use super::secrets;
 use super::volume_source::read_source;
-use super::{Context, secrets};
 use crate::diagnostic::{Diagnostic, Sink, codes};
 use crate::suggest;
 

@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 
 use indexmap::IndexMap;
 use jobc_schema::gpu::Vendor;
+use jobc_schema::reference::{Parts, Reference};
 use serde::{Deserialize, Serialize};
 
 use super::{Version, load};
@@ -72,9 +73,9 @@ pub fn seen() -> impl Iterator<Item = String> {
 ///
 /// A registry in front is looked over, so that a mirror's `mirror.example.com/nvidia/cuda:12.4.1-…` is known too.
 pub fn facts(reference: &str) -> Option<ImageFacts> {
-    let (repository, tag) = split(reference);
-    let tag = tag?;
-    IMAGES.images.iter().filter(|form| is_repository(repository, &form.repo)).find_map(|form| {
+    let parts = Parts::of(reference);
+    let (tag, repository) = (parts.tag?, parts.name.parse().ok()?);
+    IMAGES.images.iter().filter(|form| is_repository(&repository, &form.repo)).find_map(|form| {
         let holes = pattern::fill(&form.tag, tag)?;
         Some(read(form, &holes))
     })
@@ -95,22 +96,10 @@ fn read(form: &TagForm, holes: &IndexMap<String, String>) -> ImageFacts {
     }
 }
 
-/// The repository and the tag of a reference; the digest is left out.
-pub fn split(reference: &str) -> (&str, Option<&str>) {
-    let name = reference.split('@').next().unwrap_or(reference);
-    match name.rsplit_once(':') {
-        // A colon before a slash belongs to a registry's port.
-        Some((repository, tag)) if !tag.contains('/') => (repository, Some(tag)),
-        _ => (name, None),
-    }
-}
-
-fn is_repository(written: &str, known: &str) -> bool {
-    let Some(before) = written.strip_suffix(known) else { return false };
-    let Some(before) = before.strip_suffix('/') else { return before.is_empty() };
-    // `someone/python` is somebody else's; a host, or the folder of official images, is not.
-    let (host, path) = before.split_once('/').unwrap_or((before, ""));
-    let is_host = host.contains(['.', ':']) || host == "localhost";
-    let official = !known.contains('/') || before == "library";
-    if official { before == "library" || (is_host && matches!(path, "" | "library")) } else { is_host }
+/// Whether an image is one of a repository of the table, or of a mirror of it; `someone/python` is somebody else's.
+fn is_repository(written: &Reference, known: &str) -> bool {
+    written.short_repository() == known
+        || known
+            .split_once('/')
+            .is_some_and(|(host, path)| written.registry == host && written.repository == path)
 }

@@ -6,9 +6,9 @@ use serde_json::Value as Json;
 
 use crate::diagnostic::{Diagnostic, Safety, codes};
 
-use super::explain::Refused;
 use super::forms::{BYTES, CPUS, DURATION};
 use super::place;
+use super::refused::Refused;
 use super::report::Report;
 
 /// Whether a part of the schema is an amount.

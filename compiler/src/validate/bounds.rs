@@ -5,7 +5,7 @@ use serde_json::Value as Json;
 use crate::diagnostic::{Diagnostic, codes};
 use crate::document::Value;
 
-use super::explain::Refused;
+use super::refused::Refused;
 use super::report::Report;
 use super::{place, texts};
 

@@ -1,31 +1,13 @@
 //! Values that must be one of some words.
 
-use serde_json::Value as Json;
-
 use crate::diagnostic::{Diagnostic, Safety, codes};
 use crate::document::Value;
 use crate::suggest::nearest;
 
-use super::explain::Refused;
+use super::accepted::{allowed, expected};
+use super::refused::Refused;
 use super::report::Report;
-use super::schema::{Schema, branches};
 use super::{expression, kinds, place};
-
-/// The words that a part of the schema allows; empty where it allows more than words.
-pub(super) fn allowed(schema: &Schema, part: &Json) -> Vec<String> {
-    let part = schema.resolve(part);
-    let word = |value: &Json| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    if let Some(value) = part.get("const") {
-        return vec![word(value)];
-    }
-    if let Some(values) = part.get("enum").and_then(Json::as_array) {
-        return values.iter().map(word).collect();
-    }
-    if part.get("oneOf").is_some() {
-        return branches(part).flat_map(|branch| allowed(schema, branch)).collect();
-    }
-    vec![]
-}
 
 /// Reports a value that is none of the words.
 pub(super) fn not_one_of(refused: &Refused<'_>, report: &mut Report<'_>) {
@@ -46,7 +28,7 @@ pub(super) fn report_word(refused: &Refused<'_>, text: &str, choices: &[String],
     let subject = place::subject(&refused.segments);
     // The words of the whole place: `gang` also takes a map.
     let part = refused.schema.at(&refused.segments).unwrap_or(refused.part);
-    let kinds = place::either(&kinds::expected(refused.schema, part));
+    let kinds = place::either(&expected(refused.schema, part));
     let near = nearest(text, choices.iter().map(String::as_str));
     let message = format!("{subject} must be {kinds}, not `{text}`");
     let mut diagnostic =

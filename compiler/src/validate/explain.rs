@@ -9,25 +9,12 @@ use jsonschema::error::ValidationErrorKind as Kind;
 use serde_json::Value as Json;
 
 use crate::diagnostic::{Diagnostic, codes};
-use crate::document::Node;
 
+use super::accepted::fits;
+use super::refused::Refused;
 use super::report::Report;
-use super::schema::Schema;
+use super::schema::{Schema, branches};
 use super::{bounds, choices, keys, kinds, names, place, texts};
-
-/// A value that the schema refuses, and the part of the schema that does.
-pub(super) struct Refused<'a> {
-    /// Where the value stands.
-    pub(super) at: Pointer,
-    /// The steps of `at`.
-    pub(super) segments: Vec<String>,
-    /// The value.
-    pub(super) node: &'a Node,
-    /// What is allowed there.
-    pub(super) part: &'a Json,
-    /// The whole schema.
-    pub(super) schema: &'a Schema,
-}
 
 /// Reports one error of the library.
 pub(super) fn explain(error: &ValidationError<'_>, schema: &Schema, report: &mut Report<'_>) {
@@ -53,7 +40,7 @@ pub(super) fn explain(error: &ValidationError<'_>, schema: &Schema, report: &mut
         }
         Kind::Required { property } => keys::missing(&refused, property.as_str().unwrap_or_default(), report),
         Kind::Type { .. } => kinds::wrong(&refused, report),
-        Kind::AnyOf { context } => kinds::union(&refused, context, report),
+        Kind::AnyOf { context } => union(&refused, context, report),
         Kind::OneOfNotValid { .. } | Kind::Enum { .. } | Kind::Constant { .. } => {
             choices::not_one_of(&refused, report);
         }
@@ -68,6 +55,23 @@ pub(super) fn explain(error: &ValidationError<'_>, schema: &Schema, report: &mut
         // `exactly one of` says this better; the rules under `rules/` do.
         Kind::MaxProperties { .. } => {}
         _ => report.push(unexplained(error, &refused.at, report)),
+    }
+}
+
+/// Reports a value that fits none of a union's branches: what is wrong in the one that was meant.
+///
+/// Our unions differ by YAML type alone, so that the value's type says which was meant.
+fn union(refused: &Refused<'_>, context: &[Vec<ValidationError<'static>>], report: &mut Report<'_>) {
+    let meant = branches(refused.part)
+        .zip(context)
+        .find(|(branch, errors)| !errors.is_empty() && fits(refused.schema, branch, refused.node));
+    match meant {
+        Some((_, errors)) => {
+            for error in errors {
+                explain(error, refused.schema, report);
+            }
+        }
+        None => kinds::wrong(refused, report),
     }
 }
 

@@ -3,9 +3,9 @@
 use crate::diagnostic::{Diagnostic, Safety, codes};
 use crate::suggest;
 
-use super::explain::Refused;
 use super::foreign;
 use super::place::{self, Way};
+use super::refused::Refused;
 use super::report::Report;
 use super::schema::Schema;
 

@@ -2,18 +2,16 @@
 
 use std::collections::BTreeSet;
 
-use jsonschema::ValidationError;
 use serde_json::Value as Json;
 
 use crate::diagnostic::{Diagnostic, Safety, codes};
 use crate::document::{Node, Value};
 use crate::suggest;
 
-use super::explain::{Refused, explain};
-use super::forms::{self, Form};
+use super::accepted::{accepted, expected, takes_scalars};
+use super::refused::Refused;
 use super::report::{Report, quoted, written};
-use super::schema::{Schema, branches};
-use super::{amounts, choices, expression, place};
+use super::{amounts, expression, place};
 
 /// Reports a value of a kind that is not allowed at its place.
 pub(super) fn wrong(refused: &Refused<'_>, report: &mut Report<'_>) {
@@ -34,109 +32,6 @@ pub(super) fn wrong(refused: &Refused<'_>, report: &mut Report<'_>) {
     let diagnostic = Diagnostic::error(codes::WRONG_KIND, message).at_place(report.value(&refused.at), "");
     let free_text = kinds.iter().any(|kind| kind == "a string");
     report.push(advise(diagnostic, refused, &accepted, free_text, report));
-}
-
-/// Reports a value that fits none of a union's branches: what is wrong in the one that was meant.
-///
-/// Our unions differ by YAML type alone, so that the value's type says which was meant.
-pub(super) fn union(
-    refused: &Refused<'_>,
-    context: &[Vec<ValidationError<'static>>],
-    report: &mut Report<'_>,
-) {
-    let kind = kind_of(refused.node);
-    let meant = branches(refused.part)
-        .zip(context)
-        .find(|(branch, errors)| !errors.is_empty() && accepts(&accepted(refused.schema, branch), kind));
-    match meant {
-        Some((_, errors)) => {
-            for error in errors {
-                explain(error, refused.schema, report);
-            }
-        }
-        None => wrong(refused, report),
-    }
-}
-
-/// The JSON types that a part of the schema accepts.
-fn accepted<'a>(schema: &'a Schema, part: &'a Json) -> BTreeSet<&'a str> {
-    let part = schema.resolve(part);
-    let mut types: BTreeSet<&str> = match part.get("type") {
-        Some(Json::String(only)) => BTreeSet::from([only.as_str()]),
-        Some(Json::Array(several)) => several.iter().filter_map(Json::as_str).collect(),
-        // A word alone: it names no type, since editors would report the type and the word apart.
-        _ if part.get("const").is_some_and(Json::is_string) => BTreeSet::from(["string"]),
-        _ => BTreeSet::new(),
-    };
-    types.extend(branches(part).flat_map(|branch| accepted(schema, branch)));
-    types
-}
-
-fn accepts(types: &BTreeSet<&str>, kind: &str) -> bool {
-    types.contains(kind) || (kind == "integer" && types.contains("number"))
-}
-
-fn takes_scalars(types: &BTreeSet<&str>) -> bool {
-    ["string", "number", "integer", "boolean"].iter().any(|kind| types.contains(kind))
-}
-
-fn kind_of(node: &Node) -> &'static str {
-    match &node.value {
-        Value::Null => "null",
-        Value::Bool(_) => "boolean",
-        Value::Number { number, .. } => {
-            let whole = number.as_f64().is_some_and(|n| n.fract() == 0.0);
-            if whole { "integer" } else { "number" }
-        }
-        Value::String(_) => "string",
-        Value::Sequence(_) => "array",
-        Value::Mapping(_) => "object",
-    }
-}
-
-/// What a part of the schema accepts, in words: `a whole number`, `` `auto` ``, `a map`.
-pub(super) fn expected(schema: &Schema, part: &Json) -> Vec<String> {
-    let part = schema.resolve(part);
-    let mut words: Vec<String> = vec![];
-    let mut add = |word: String| {
-        if !words.contains(&word) {
-            words.push(word);
-        }
-    };
-    let choices = choices::allowed(schema, part);
-    if !choices.is_empty() {
-        return choices.iter().map(|choice| format!("`{choice}`")).collect();
-    }
-    if branches(part).next().is_some() {
-        // A map comes first in the schema and last in a sentence: `a whole number or a map`.
-        let is_map = |branch: &&Json| accepted(schema, branch).contains("object");
-        let (maps, others): (Vec<&Json>, Vec<&Json>) = branches(part).partition(is_map);
-        others.into_iter().chain(maps).flat_map(|branch| expected(schema, branch)).for_each(add);
-        return words;
-    }
-    let form = part.get("pattern").and_then(Json::as_str).and_then(forms::find);
-    if let Some(form @ Form { amount: true, .. }) = form {
-        return vec![form.what.to_owned()];
-    }
-    for kind in accepted(schema, part) {
-        match (kind, form) {
-            ("string", Some(form)) if !form.words.is_empty() => {
-                for word in form.words {
-                    add(format!("`{word}`"));
-                }
-            }
-            // The string is only there for an expression.
-            ("string", Some(form)) if form.what.is_empty() => {}
-            ("string", _) => add("a string".to_owned()),
-            ("integer", _) => add("a whole number".to_owned()),
-            ("number", _) => add("a number".to_owned()),
-            ("boolean", _) => add("`true` or `false`".to_owned()),
-            ("array", _) => add("a list".to_owned()),
-            ("object", _) => add("a map".to_owned()),
-            _ => {}
-        }
-    }
-    words
 }
 
 fn no_value(refused: &Refused<'_>, accepted: &BTreeSet<&str>, report: &mut Report<'_>) {

@@ -6,9 +6,9 @@ use serde_json::Value as Json;
 use crate::diagnostic::{Diagnostic, Safety, codes};
 use crate::suggest;
 
-use super::explain::Refused;
 use super::forms::{self, Form};
 use super::place;
+use super::refused::Refused;
 use super::report::Report;
 
 /// Reports a key that may not be a name in its map.

@@ -3,6 +3,7 @@
 mod amounts;
 pub(super) mod foreign_file;
 mod image;
+mod keys;
 mod lists;
 mod matrix;
 mod one_of;
@@ -13,10 +14,10 @@ mod target;
 use jobc_schema::Pointer;
 
 use crate::diagnostic::{Diagnostic, codes};
-use crate::document::{Entry, Node};
+use crate::document::Node;
 
-use super::place;
 use super::report::Report;
+use keys::below;
 
 /// Checks the rules of job files.
 pub(super) fn check_job(report: &mut Report<'_>) {
@@ -60,32 +61,4 @@ fn needs_roles(root: &Node, report: &mut Report<'_>) {
             .at_place(report.key(&Pointer::ROOT.key(&first.key)), "")
             .note("write what runs, each under a name of its own: `roles: {train: {run: python train.py}}`"),
     );
-}
-
-/// The entries of a map under a key, with their places.
-fn below<'a>(node: &'a Node, at: &Pointer, key: &str) -> impl Iterator<Item = (Pointer, &'a Entry)> {
-    let at = at.key(key);
-    let entries = node.get(key).map_or(&[][..], Node::entries);
-    entries.iter().map(move |entry| (at.key(&entry.key), entry))
-}
-
-/// Reports keys of one map that exclude each other; the first is the one that is marked.
-fn exclude(report: &mut Report<'_>, at: &Pointer, keys: &[&str], why: &str) {
-    let [first, rest @ ..] = keys else { return };
-    let names: Vec<String> = keys.iter().map(|key| format!("`{key}`")).collect();
-    let (last, others) = names.split_last().map_or(("", &[][..]), |(last, others)| (last.as_str(), others));
-    let mut diagnostic = Diagnostic::error(
-        codes::EXCLUSIVE,
-        format!("{} and {last} exclude each other{}", others.join(", "), place::within(&place::segments(at))),
-    )
-    .at_place(report.key(&at.key(first)), "");
-    for key in rest {
-        diagnostic = diagnostic.at_place(report.key(&at.key(key)), "and here");
-    }
-    report.push(diagnostic.note(why));
-}
-
-/// The keys of a map that are among some.
-fn present<'k>(node: &Node, keys: &[&'k str]) -> Vec<&'k str> {
-    keys.iter().copied().filter(|key| node.get(key).is_some()).collect()
 }

@@ -5,10 +5,11 @@ use serde_json::Value as Json;
 use crate::diagnostic::{Diagnostic, Safety, codes};
 use crate::document::Value;
 
-use super::explain::Refused;
+use super::accepted::expected;
 use super::forms::{self, Form, WHOLE_EXPRESSION};
+use super::refused::Refused;
 use super::report::Report;
-use super::{amounts, choices, expression, kinds, names, place};
+use super::{amounts, choices, expression, names, place};
 
 /// Reports a string that does not match its pattern.
 pub(super) fn malformed(refused: &Refused<'_>, pattern: &str, report: &mut Report<'_>) {
@@ -37,7 +38,7 @@ fn not_a_number(refused: &Refused<'_>, text: &str, form: &Form, report: &mut Rep
         let words: Vec<String> = form.words.iter().map(|word| (*word).to_owned()).collect();
         return choices::report_word(refused, text, &words, report);
     }
-    let kinds = place::either(&kinds::expected(refused.schema, refused.part));
+    let kinds = place::either(&expected(refused.schema, refused.part));
     let message = format!("{subject} must be {kinds}, not {}", refused.node.describe());
     let mut diagnostic =
         Diagnostic::error(codes::WRONG_KIND, message).at_place(report.value(&refused.at), "");
@@ -96,11 +97,4 @@ pub(super) fn example(refused: &Refused<'_>) -> Option<String> {
         Json::String(text) => text.clone(),
         other => other.to_string(),
     })
-}
-
-impl Refused<'_> {
-    /// The key, or the index, of the value.
-    pub(super) fn last(&self) -> &str {
-        self.segments.last().map_or("", String::as_str)
-    }
 }

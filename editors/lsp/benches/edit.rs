@@ -4,6 +4,7 @@
 //! sending the change to the arrival of the diagnostics, over a connection in memory: compiling, comparing, publishing.
 //! Beside it stands the processor time of an edit, which other programs disturb less; it counts what is done after
 //! publishing, too. With a limit the program fails where the median of the times is above it.
+#![forbid(unsafe_code)]
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};

@@ -1,16 +1,17 @@
 //! Completion: names first, which no schema knows, then what the schema knows.
 
+mod context;
 mod cursor;
 mod expression;
+mod item;
 mod keys;
 mod snippet;
 mod template;
 mod values;
 
-use jobc_compiler::document::Document;
 use lsp_types::{
-    CompletionItem, CompletionItemKind, CompletionItemTextEdit, InsertTextFormat, InsertTextMode,
-    MarkupContent, MarkupKind, Position, TextEdit, Uri,
+    CompletionItem, CompletionItemTextEdit, InsertTextFormat, InsertTextMode, MarkupContent, MarkupKind,
+    Position, TextEdit, Uri,
 };
 
 use crate::client::Client;
@@ -18,66 +19,8 @@ use crate::documents::Kind;
 use crate::session::Session;
 use crate::text::Text;
 
-use cursor::Cursor;
-
-/// One thing to insert.
-#[derive(Clone, Debug, PartialEq)]
-struct Item {
-    label: String,
-    kind: CompletionItemKind,
-    /// What is inserted, in the syntax of snippets.
-    insert: String,
-    /// A few words behind the label.
-    detail: String,
-    /// Markdown.
-    documentation: String,
-    /// Names before words before keys before blocks.
-    rank: u8,
-}
-
-impl Item {
-    fn new(kind: CompletionItemKind, label: &str) -> Self {
-        let insert = snippet::escaped(label);
-        Self {
-            label: label.to_owned(),
-            kind,
-            insert,
-            detail: String::new(),
-            documentation: String::new(),
-            rank: 0,
-        }
-    }
-
-    fn detail(mut self, detail: impl Into<String>) -> Self {
-        self.detail = detail.into();
-        self
-    }
-
-    fn documentation(mut self, text: impl Into<String>) -> Self {
-        self.documentation = text.into();
-        self
-    }
-
-    fn insert(mut self, snippet: impl Into<String>) -> Self {
-        self.insert = snippet.into();
-        self
-    }
-
-    fn rank(mut self, rank: u8) -> Self {
-        self.rank = rank;
-        self
-    }
-}
-
-/// What a place is completed from.
-struct Context<'a> {
-    session: &'a Session<'a>,
-    uri: &'a Uri,
-    kind: Kind,
-    cursor: &'a Cursor,
-    /// The tree that names are taken from: the last that parsed, else the one with the mark.
-    names: &'a Document,
-}
+use context::Context;
+use item::Item;
 
 /// What may be inserted at a position.
 pub(crate) fn complete(session: &Session<'_>, uri: &Uri, position: Position) -> Vec<CompletionItem> {

@@ -6,6 +6,7 @@
 //!
 //! The order of reading: `server` (messages), `session` (what is known), `analysis` (a job compiled), then a file a
 //! feature: `diagnostics`, `actions`, `complete`, `hover`, `goto`, `outline`, `hints`, `format`, `requests`.
+#![forbid(unsafe_code)]
 
 mod actions;
 mod amounts;

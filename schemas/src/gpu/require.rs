@@ -7,7 +7,7 @@
 use std::cmp::Ordering;
 use std::fmt;
 
-use crate::Version;
+use crate::version::Version;
 
 /// The value of one `NVIDIA_REQUIRE_*` variable.
 #[derive(Clone, Debug, PartialEq, Eq)]

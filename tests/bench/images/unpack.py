@@ -5,7 +5,7 @@
 
 The image is that of tests/images: Debian with three layers of changes, compressed by gzip. Each round runs every program once,
 in an order that changes; cold is with the page cache dropped before it (root only). Times are medians. Needs root, and the
-program of runtime/examples/unpack.rs built for release."""
+program of runtime/image/examples/unpack.rs built for release."""
 
 import argparse
 import os

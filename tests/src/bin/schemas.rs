@@ -1,4 +1,5 @@
 //! Writes the generated JSON Schemas beside the crate `jobc-schema`.
+#![forbid(unsafe_code)]
 
 fn main() -> std::io::Result<()> {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../schemas/");

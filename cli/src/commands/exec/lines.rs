@@ -5,10 +5,10 @@ use std::os::fd::OwnedFd;
 use std::thread::JoinHandle;
 use std::time::SystemTime;
 
-use jobc_runtime::error::{Error, Result};
-use jobc_runtime::job::JobId;
-use jobc_runtime::job::record::TaskRecord;
-use jobc_runtime::logs::{Line, Stream};
+use jobc_job::logs::{Line, Stream};
+use jobc_job::record::TaskRecord;
+use jobc_sys::error::{Error, Result};
+use jobc_sys::id::JobId;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::time::{Duration, Instant};
 
-use jobc_runtime::logs::{Line, Stream};
+use jobc_job::logs::{Line, Stream};
 use serde::Serialize;
 
 use super::output::{Outputs, To};

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use jobc_runtime::job::TaskId;
-use jobc_runtime::job::event::{Event, Kind};
+use jobc_job::event::{Event, Kind};
+use jobc_sys::id::TaskId;
 use serde_json::Value;
 
 use super::super::jobs::span;

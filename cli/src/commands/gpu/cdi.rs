@@ -3,10 +3,11 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use jobc_runtime::error::{Error, Kind};
-use jobc_runtime::gpu::cdi::generate::{DriverFiles, Source};
-use jobc_runtime::gpu::{Inventory, Machine};
+use jobc_gpu::cdi::generate::{DriverFiles, Source};
+use jobc_gpu::{Inventory, Machine};
 use jobc_schema::gpu::{DriverCapability, Vendor};
+use jobc_sys::error::{Error, Kind};
+use jobc_sys::write_atomic::{Durability, write_atomic};
 
 use crate::args::FormatArg;
 use crate::args::gpu::CdiArgs;
@@ -54,14 +55,6 @@ fn write(path: &Path, text: &str) -> Result<()> {
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         std::fs::create_dir_all(folder).map_err(|error| failed(&error))?;
     }
-    // A name that nobody takes for a description.
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".new-{}", std::process::id()));
-    let new = path.with_file_name(name);
-    std::fs::write(&new, text).map_err(|error| failed(&error))?;
-    std::fs::rename(&new, path).map_err(|error| {
-        let _ = std::fs::remove_file(&new);
-        failed(&error)
-    })?;
-    Ok(())
+    // Its temporary file has a name that no engine takes for a description.
+    Ok(write_atomic(path, text.as_bytes(), 0o666, Durability::Disk).map_err(|error| failed(&error))?)
 }

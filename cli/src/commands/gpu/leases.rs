@@ -2,10 +2,10 @@
 
 use std::process::ExitCode;
 
-use jobc_runtime::admission::ledger::Ledger;
-use jobc_runtime::admission::overview::{Lease, Overview, Waiting};
-use jobc_runtime::gpu::pins::short;
-use jobc_runtime::gpu::{Inventory, Machine};
+use jobc_gpu::pins::short;
+use jobc_gpu::{Inventory, Machine};
+use jobc_job::admission::ledger::Ledger;
+use jobc_job::admission::overview::{Lease, Overview, Waiting};
 use jobc_schema::Bytes;
 
 use crate::args::FormatArg;

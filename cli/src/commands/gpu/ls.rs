@@ -4,9 +4,9 @@ mod rows;
 
 use std::process::ExitCode;
 
-use jobc_runtime::admission::ledger::Ledger;
-use jobc_runtime::admission::overview::{Lease, Overview};
-use jobc_runtime::gpu::{Inventory, Machine, Source};
+use jobc_gpu::{Inventory, Machine, Source};
+use jobc_job::admission::ledger::Ledger;
+use jobc_job::admission::overview::{Lease, Overview};
 use serde::Serialize;
 
 use crate::args::FormatArg;

@@ -9,17 +9,17 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use camino::Utf8PathBuf;
-use jobc_runtime::error::{Error, Kind};
-use jobc_runtime::image::dockerfile::{self, Options, Refusals};
-use jobc_runtime::image::{Descriptor, Platform, Reference, Store};
+use jobc_image::dockerfile::{self, Inspection, Options, Rule};
+use jobc_image::{Descriptor, Platform, Reference, Store};
+use jobc_sys::error::{Error, Kind};
 use serde_json::json;
 
 use super::dockerfile_errors;
-use crate::Outcome;
 use crate::args::FormatArg;
 use crate::args::image::{BuildArgs, BuilderArg};
 use crate::commands::jobs::{Failure, Result};
 use crate::input::reason;
+use crate::outcome::Outcome;
 use crate::report::container_warning;
 use crate::terminal;
 use given::Given;
@@ -48,24 +48,23 @@ pub(super) fn run(args: &BuildArgs, store: &Store) -> Result<ExitCode> {
         platform: &platform,
         build_platform: &here,
     };
-    let build = match dockerfile::read(&file.text, &options) {
-        Ok(build) => build,
-        Err(Refusals(refusals)) => {
-            let elsewhere =
-                args.builder == BuilderArg::Auto && refusals.iter().all(|refusal| refusal.unsupported);
-            let Some(other) = elsewhere.then(Other::installed).flatten() else {
-                let outcome = dockerfile_errors::show(&file.shown(), &file.text, &refusals, &[], args.format);
-                return Ok(ExitCode::from(outcome as u8));
-            };
-            for refusal in &refusals {
-                let text = format!("{}, so {} builds", refusal.message, other.name());
-                terminal::eprint(&container_warning(&text));
-            }
-            return by(other, args, &file, &given, store);
+    let Inspection { build, refusals, remarks, .. } = dockerfile::inspect(&file.text, &options);
+    let Some(build) = build else {
+        let elsewhere = args.builder == BuilderArg::Auto
+            && refusals.iter().all(|refusal| refusal.rule == Rule::Unsupported);
+        let Some(other) = elsewhere.then(Other::installed).flatten() else {
+            let outcome =
+                dockerfile_errors::show(&file.shown(), &file.text, &refusals, &remarks, args.format);
+            return Ok(ExitCode::from(outcome as u8));
+        };
+        for refusal in &refusals {
+            let text = format!("{}, so {} builds", refusal.message, other.name());
+            terminal::eprint(&container_warning(&text));
         }
+        return by(other, args, &file, &given, store);
     };
-    if !build.remarks.is_empty() && !args.quiet {
-        dockerfile_errors::show(&file.shown(), &file.text, &[], &build.remarks, args.format);
+    if !remarks.is_empty() && !args.quiet {
+        dockerfile_errors::show(&file.shown(), &file.text, &[], &remarks, args.format);
     }
     embedded::build(&build, args, &file, given, store)
 }

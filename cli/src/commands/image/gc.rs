@@ -2,9 +2,9 @@
 
 use std::process::ExitCode;
 
-use jobc_runtime::error::{Error, Kind};
-use jobc_runtime::image::Store;
-use jobc_runtime::image::store::Collected;
+use jobc_image::Store;
+use jobc_image::store::Collected;
+use jobc_sys::error::{Error, Kind};
 use serde_json::json;
 
 use crate::args::FormatArg;

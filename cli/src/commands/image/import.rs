@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
-use jobc_runtime::error::{Error, Kind};
-use jobc_runtime::image::source::{self, Imported};
-use jobc_runtime::image::{Reference, Store};
+use jobc_image::source::{self, Imported};
+use jobc_image::{Reference, Store};
+use jobc_sys::error::{Error, Kind};
 use serde_json::json;
 
 use crate::args::FormatArg;
@@ -18,7 +18,12 @@ use crate::progress::Meter;
 use crate::terminal;
 
 pub(super) fn run(args: &ImportArgs, store: &Store) -> Result<ExitCode> {
-    let tag = args.tag.as_deref().map(str::parse::<Reference>).transpose().map_err(Failure::wrong_use)?;
+    let tag = args
+        .tag
+        .as_deref()
+        .map(str::parse::<Reference>)
+        .transpose()
+        .map_err(|error| Failure::wrong_use(error.into()))?;
     if let Some(tag) = tag.as_ref().filter(|tag| tag.digest.is_some()) {
         let error = Error::new(Kind::Config, format!("`{tag}` has a digest, which nobody can choose"));
         return Err(Failure::wrong_use(error.help("give a name and a tag")));

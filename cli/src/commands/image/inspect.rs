@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use jobc_runtime::image::{Platform, Store};
+use jobc_image::{Platform, Store};
 use serde_json::json;
 
 use super::name::find;

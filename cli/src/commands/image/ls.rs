@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use jobc_runtime::image::{Image, Store};
+use jobc_image::{Image, Store};
 use serde_json::json;
 
 use super::name::familiar;

@@ -1,9 +1,9 @@
 //! Finding an image in the store by what people write.
 
 use jobc_compiler::suggest;
-use jobc_runtime::error::{Error, Kind};
-use jobc_runtime::image::store::Named;
-use jobc_runtime::image::{Reference, Store};
+use jobc_image::store::Named;
+use jobc_image::{Reference, Store};
+use jobc_sys::error::{Error, Kind};
 
 use crate::commands::jobs::{Failure, Result};
 
@@ -15,7 +15,7 @@ pub(super) fn find(store: &Store, word: &str) -> Result<Named> {
     }
     let reference = match word.parse::<Reference>() {
         Ok(reference) => reference,
-        Err(error) => return Err(Failure::wrong_use(error)),
+        Err(error) => return Err(Failure::wrong_use(error.into())),
     };
     if let Some(descriptor) = store.find(&reference)? {
         return Ok(Named { name: reference.tag.is_some().then(|| reference.to_string()), descriptor });

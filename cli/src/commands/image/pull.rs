@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
-use jobc_runtime::image::store::Store;
-use jobc_runtime::image::{Platform, Reference};
+use jobc_image::store::Store;
+use jobc_image::{Platform, Reference};
 use serde_json::json;
 
 use crate::args::FormatArg;
@@ -16,25 +16,25 @@ use crate::{registries, terminal};
 ///
 /// What ends the process at any moment, Ctrl-C among it, leaves what is whole; the next one goes on.
 pub(super) fn run(args: &PullArgs, store: &Store) -> Result<ExitCode> {
-    let images = args.images.iter().map(|image| image.parse::<Reference>());
-    let images = images.collect::<jobc_runtime::Result<Vec<_>>>().map_err(Failure::wrong_use)?;
+    let images = args.images.iter().map(|image| Ok(image.parse::<Reference>()?));
+    let images = images.collect::<jobc_sys::Result<Vec<_>>>().map_err(Failure::wrong_use)?;
     let platform = match &args.platform {
         Some(platform) => platform.parse().map_err(Failure::wrong_use)?,
         None => Platform::here(),
     };
-    let client = registries::client(args.plain_http).map_err(Failure::wrong_use)?;
-    let meter = Meter::new(args.format, args.quiet);
+    let client = registries::client(args.transfer.plain_http).map_err(Failure::wrong_use)?;
+    let meter = Meter::new(args.transfer.format, args.transfer.quiet);
     for image in &images {
         let descriptor = client.pull(store, image, &platform, &|progress| meter.tell(&progress))?;
         meter.clear();
         let manifest = store.manifest_for(&descriptor, &platform)?;
-        if args.format == FormatArg::Json {
+        if args.transfer.format == FormatArg::Json {
             let object = json!({
                 "event": "image", "name": image.to_string(), "digest": descriptor.digest,
                 "manifest": manifest.digest, "platform": platform.to_string(),
             });
             terminal::print(&format!("{object}\n"));
-        } else if !args.quiet {
+        } else if !args.transfer.quiet {
             terminal::print(&format!("{}\n", image.at(&descriptor.digest).familiar()));
         }
     }

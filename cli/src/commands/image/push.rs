@@ -2,9 +2,10 @@
 
 use std::process::ExitCode;
 
-use jobc_runtime::error::{Error, Kind};
-use jobc_runtime::image::store::Named;
-use jobc_runtime::image::{Platform, Reference, Store};
+use jobc_image::store::Named;
+use jobc_image::{Platform, Reference, Store};
+use jobc_schema::reference::ReferenceError;
+use jobc_sys::error::{Error, Kind};
 use serde_json::json;
 
 use crate::args::FormatArg;
@@ -15,23 +16,24 @@ use crate::{registries, terminal};
 
 pub(super) fn run(args: &PushArgs, store: &Store) -> Result<ExitCode> {
     let Named { name, descriptor } = super::name::find(store, &args.image)?;
+    let wrong = |error: ReferenceError| Failure::wrong_use(error.into());
     let destination: Reference = match (&args.destination, name) {
-        (Some(destination), _) => destination.parse().map_err(Failure::wrong_use)?,
-        (None, Some(name)) => name.parse().map_err(Failure::wrong_use)?,
+        (Some(destination), _) => destination.parse().map_err(wrong)?,
+        (None, Some(name)) => name.parse().map_err(wrong)?,
         (None, None) => {
             let error = Error::new(Kind::Config, format!("`{}` has no name to send it under", args.image));
             return Err(Failure::wrong_use(error.help("write the name that it is to have there")));
         }
     };
-    let client = registries::client(args.plain_http).map_err(Failure::wrong_use)?;
-    let meter = Meter::new(args.format, args.quiet);
+    let client = registries::client(args.transfer.plain_http).map_err(Failure::wrong_use)?;
+    let meter = Meter::new(args.transfer.format, args.transfer.quiet);
     let told = |progress| meter.tell(&progress);
     let sent = client.push(store, &descriptor, &Platform::here(), &destination, &told)?;
     meter.clear();
-    if args.format == FormatArg::Json {
+    if args.transfer.format == FormatArg::Json {
         let object = json!({"event": "image", "name": destination.to_string(), "digest": sent.digest});
         terminal::print(&format!("{object}\n"));
-    } else if !args.quiet {
+    } else if !args.transfer.quiet {
         terminal::print(&format!("{}\n", destination.at(&sent.digest).familiar()));
     }
     Ok(ExitCode::SUCCESS)

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use jobc_runtime::image::Store;
+use jobc_image::Store;
 
 use super::gc;
 use super::name::find;

@@ -2,18 +2,20 @@
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, IsTerminal as _, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use jobc_runtime::error::{Error, Kind};
-use jobc_runtime::image::{Descriptor, Platform, Reference, Store, save};
-use jobc_runtime::signals::Signals;
+use jobc_image::{Descriptor, Platform, Reference, Store, save};
+use jobc_sys::error::{Error, Kind};
+use jobc_sys::signals::Signals;
+use jobc_sys::write_atomic::{AtomicFile, Durability};
 
 use crate::args::FormatArg;
 use crate::args::image::SaveArgs;
 use crate::commands::jobs::{Failure, Result};
 use crate::input::reason;
+use crate::outcome::INTERRUPTED;
 use crate::progress::Meter;
 use crate::quantity::bytes;
 use crate::{interruptible, terminal};
@@ -69,55 +71,25 @@ impl Asked {
 
     /// Writes the archive to a file, which has its name when it is whole; of what is interrupted nothing is left.
     fn write(&self, store: &Store, meter: Meter, path: &Path, quiet: bool) -> Result<ExitCode> {
-        let part = Part::create(path)?;
+        let part = AtomicFile::create(path, 0o666).map_err(|error| cannot_write(path, &error))?;
         let (told, stopped) = (|progress| meter.tell(&progress), AtomicBool::new(false));
         let work = || {
-            let mut output = BufWriter::with_capacity(AT_A_TIME, &part.file);
+            let mut output = BufWriter::with_capacity(AT_A_TIME, part.file());
             save::save(store, &self.images, &self.platform, &told, &stopped, &mut output)
         };
         let signals = Signals::take()?;
         let saved = interruptible::run(&signals, work, |_| stopped.store(true, Ordering::Relaxed))?;
         drop(meter);
         if stopped.load(Ordering::Relaxed) {
-            return Ok(ExitCode::from(super::INTERRUPTED));
+            return Ok(ExitCode::from(INTERRUPTED));
         }
         saved?;
-        let size = part.finish(path).map_err(|error| cannot_write(path, &error))?;
+        let size = part.commit(Durability::Disk).and_then(|file| Ok(file.metadata()?.len()));
+        let size = size.map_err(|error| cannot_write(path, &error))?;
         if !quiet {
             terminal::print(&format!("{}, {}\n", path.display(), bytes(size)));
         }
         Ok(ExitCode::SUCCESS)
-    }
-}
-
-/// A file that is not whole yet, beside the one that it is to become; it goes away unless it is finished.
-struct Part {
-    path: PathBuf,
-    file: File,
-}
-
-impl Part {
-    fn create(whole: &Path) -> Result<Self> {
-        let mut name = whole.as_os_str().to_owned();
-        name.push(format!(".{}.part", std::process::id()));
-        let path = PathBuf::from(name);
-        let file = File::create(&path).map_err(|error| cannot_write(&path, &error))?;
-        Ok(Self { path, file })
-    }
-
-    /// Gives the file its name, when its bytes are on the disk; says how many there are.
-    fn finish(self, whole: &Path) -> io::Result<u64> {
-        self.file.sync_all()?;
-        let size = self.file.metadata()?.len();
-        fs::rename(&self.path, whole)?;
-        Ok(size)
-    }
-}
-
-impl Drop for Part {
-    fn drop(&mut self) {
-        // It has another name, or nobody wants it.
-        let _ = fs::remove_file(&self.path);
     }
 }
 

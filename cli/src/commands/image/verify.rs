@@ -2,14 +2,14 @@
 
 use std::process::ExitCode;
 
-use jobc_runtime::image::Store;
-use jobc_runtime::image::store::Finding;
+use jobc_image::Store;
+use jobc_image::store::Finding;
 use serde_json::json;
 
-use crate::Outcome;
 use crate::args::FormatArg;
 use crate::args::image::VerifyArgs;
 use crate::commands::jobs::{Result, json_text};
+use crate::outcome::Outcome;
 use crate::table::visible;
 use crate::terminal;
 

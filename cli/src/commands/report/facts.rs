@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use jobc_runtime::job::event::{self, Event, Kind};
-use jobc_runtime::job::record::{Record, TaskRecord};
-use jobc_runtime::job::{Folder, TaskId, Time};
-use jobc_runtime::logs::{Choice, Reader, Stream};
-use jobc_runtime::metrics::{self, Sample};
+use jobc_job::event::{self, Event, Kind};
+use jobc_job::folder::Folder;
+use jobc_job::logs::{Choice, Reader, Stream};
+use jobc_job::metrics::{self, Sample};
+use jobc_job::record::{Record, TaskRecord};
+use jobc_job::time::Time;
+use jobc_sys::id::TaskId;
 
 /// So many of the last lines of each task are shown.
 const TAIL: u64 = 40;
@@ -75,7 +77,7 @@ impl Facts {
         let logs = tasks.iter().map(|task| folder.logs(task));
         let mut reader = Reader::new(logs, Choice::default().tail(Some(TAIL)));
         let mut tails: BTreeMap<TaskId, Vec<Printed>> = BTreeMap::new();
-        let mut each = |number: usize, line: &jobc_runtime::logs::Line<'_>| {
+        let mut each = |number: usize, line: &jobc_job::logs::Line<'_>| {
             let (time, stream) = (line.time.to_owned(), line.stream);
             let printed = Printed { time, stream, text: line.text.to_owned(), goes_on: !line.ends };
             tails.entry(tasks[number].clone()).or_default().push(printed);

@@ -50,7 +50,7 @@ pub(super) fn as_on_a_terminal(line: &[u8]) -> String {
 }
 
 /// The name of a task's place in the page.
-pub(super) fn anchor(task: &jobc_runtime::job::TaskId) -> String {
+pub(super) fn anchor(task: &jobc_sys::id::TaskId) -> String {
     format!("log-{task}")
 }
 

@@ -1,7 +1,7 @@
 //! The page as a whole.
 
-use jobc_runtime::job::Time;
-use jobc_runtime::job::record::{JobState, Record};
+use jobc_job::record::{JobState, Record};
+use jobc_job::time::Time;
 
 use super::super::jobs::span;
 use super::super::ps::counts;

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use jobc_runtime::job::Time;
-use jobc_runtime::job::record::TaskRecord;
-use jobc_runtime::metrics::Sample;
+use jobc_job::metrics::Sample;
+use jobc_job::record::TaskRecord;
+use jobc_job::time::Time;
 
 use super::chart::{Scale, Unit, n};
 use super::facts::Facts;

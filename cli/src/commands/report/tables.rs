@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use jobc_runtime::job::record::{TaskRecord, TaskState};
-use jobc_runtime::logs::Stream;
-use jobc_runtime::metrics::Sample;
+use jobc_job::logs::Stream;
+use jobc_job::metrics::Sample;
+use jobc_job::record::{TaskRecord, TaskState};
 
 use super::super::follow::story;
 use super::super::jobs::span;

@@ -1,8 +1,9 @@
 use std::collections::BTreeSet;
 use std::process::{Command, Stdio};
 
-use jobc_runtime::job::record::Record;
-use jobc_runtime::job::{Places, Time};
+use jobc_job::folder::Places;
+use jobc_job::record::Record;
+use jobc_job::time::Time;
 use serde_json::{Value, json};
 
 use super::*;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use jobc_runtime::job::Time;
-use jobc_runtime::job::record::TaskRecord;
+use jobc_job::record::TaskRecord;
+use jobc_job::time::Time;
 
 use super::super::jobs::span;
 use super::chart::{Scale, Unit, n};
@@ -92,7 +92,7 @@ fn class(facts: &Facts, task: &TaskRecord, attempt: &Attempt<'_>) -> &'static st
     let is_last = attempt.number == task.attempt;
     match attempt.exit_code {
         Some(0) => "good",
-        Some(_) if is_last && task.state == jobc_runtime::job::record::TaskState::Stopped => "still",
+        Some(_) if is_last && task.state == jobc_job::record::TaskState::Stopped => "still",
         Some(_) => "bad",
         None if facts.record.state.is_final() => "still",
         None => "runs",

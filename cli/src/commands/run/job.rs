@@ -13,18 +13,14 @@ mod options;
 mod submit;
 mod terminal;
 
-use std::path::PathBuf;
-
 use camino::{Utf8Path, Utf8PathBuf};
-use jobc_compiler::compile::Artifact;
-use jobc_runtime::admission::ledger::Ledger;
-use jobc_runtime::admission::limits::Limits;
-use jobc_runtime::error::{Error, Kind, Result};
-use jobc_runtime::job::TaskId;
-use jobc_runtime::job::record::Record;
-use jobc_runtime::scope::lingers;
-use jobc_runtime::signals::Signals;
-use jobc_schema::plan::JobPlan;
+use jobc_container::scope::lingers;
+use jobc_job::admission::ledger::Ledger;
+use jobc_job::admission::limits::Limits;
+use jobc_job::record::Record;
+use jobc_sys::error::{Error, Kind, Result};
+use jobc_sys::id::TaskId;
+use jobc_sys::signals::Signals;
 
 use crate::args::FormatArg;
 use crate::args::run::RunArgs;
@@ -32,46 +28,15 @@ use crate::commands::follow::printer::Look;
 use crate::commands::follow::{Follower, Shown};
 use crate::commands::jobs::{Jobs, span};
 use crate::commands::stop::exit_code;
+use crate::outcome::INTERRUPTED;
 use crate::report::container_warning;
 use crate::table::Table;
 use attend::{Asked, Running};
+use built::Built;
 use jobc_oci::OWN_FAILURE;
-
-/// The exit code of a job that somebody ended.
-const INTERRUPTED: u8 = 130;
 
 /// What whoever leaves a job to itself should know, where nobody has enabled lingering.
 const ENDS_WITH_LOG_IN: &str = "your systemd keeps the limits, and ends with your last log-in, and the job with it; `loginctl enable-linger` keeps both";
-
-/// What is to be carried out: one job, or each of a matrix.
-struct Built {
-    /// The jobs, in the order of the matrix.
-    jobs: Vec<BuiltJob>,
-    /// The job file, absolute; the plan's folder where it was built before.
-    source: PathBuf,
-    /// The folder that relative paths of the job file begin at.
-    folder: PathBuf,
-    /// Roles with fewer instances than the job file says, with what it says.
-    scaled: Vec<(String, u32)>,
-}
-
-/// A decided job and the files that `jobc build` makes of it.
-struct BuiltJob {
-    plan: JobPlan,
-    files: Vec<Artifact>,
-}
-
-impl Built {
-    /// The config.json of the first task of each role, of each job.
-    fn first_bundles(&self) -> impl Iterator<Item = &[u8]> {
-        self.jobs.iter().flat_map(|job| {
-            let paths = job.plan.roles.iter().map(|role| format!("oci/{}-0/config.json", role.name));
-            let files =
-                paths.filter_map(|path| job.files.iter().find(|file| file.path == Utf8Path::new(&path)));
-            files.map(|file| &file.bytes[..])
-        })
-    }
-}
 
 /// Runs a job file; returns how the job ended, by the exit code.
 pub(super) fn run_file(args: &RunArgs, path: Option<Utf8PathBuf>, format: FormatArg) -> Result<u8> {

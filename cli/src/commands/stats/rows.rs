@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use jobc_runtime::job::TaskId;
-use jobc_runtime::job::record::{Record, TaskState};
-use jobc_runtime::metrics::Sample;
+use jobc_job::metrics::Sample;
+use jobc_job::record::{Record, TaskState};
+use jobc_sys::id::TaskId;
 use serde_json::{Value, json};
 
 use crate::quantity::{bytes, percent};
@@ -112,7 +112,7 @@ impl Row {
 
 #[cfg(test)]
 mod tests {
-    use jobc_runtime::job::Time;
+    use jobc_job::time::Time;
 
     use super::*;
 

@@ -2,9 +2,9 @@
 
 use std::io::{self, Write as _};
 
-use jobc_runtime::job::Time;
-use jobc_runtime::job::record::Record;
-use jobc_runtime::terminal::raw_mode::RawMode;
+use jobc_container::terminal::raw_mode::RawMode;
+use jobc_job::record::Record;
+use jobc_job::time::Time;
 use rustix::stdio::{stdin, stdout};
 use rustix::termios::tcgetwinsize;
 

@@ -6,7 +6,7 @@ use crate::diagnostic::{Diagnostic, codes};
 use crate::emit::dockerfile::{Command, Kind, Mount};
 
 use super::base::System;
-use super::steps::Build;
+use super::build::Build;
 use crate::shell;
 
 impl Build<'_> {

@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use jobc_schema::reference::{Parts, Reference};
+
 /// A Python version: major, minor, and the patch where it is known or asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Version {
@@ -106,7 +108,10 @@ impl Base {
 
     /// What is known of an image by its reference.
     pub(super) fn of(reference: &str) -> Self {
-        let (name, tag) = split(reference);
+        let parts = Parts::of(reference);
+        let tag = parts.tag.unwrap_or_default();
+        let repository = parts.name.parse::<Reference>();
+        let name = repository.as_ref().map_or("", Reference::short_repository);
         let alpine = tag.split('-').any(|part| part.starts_with("alpine"));
         let debian = if alpine { System::Alpine } else { System::Debian };
         let conda = |tool, user| Self {
@@ -152,20 +157,6 @@ impl Base {
             _ => Self::new(System::Unknown, Python::Unknown),
         }
     }
-}
-
-/// The repository without registry and `library/`, and the tag without digest.
-fn split(reference: &str) -> (&str, &str) {
-    let reference = reference.split('@').next().unwrap_or(reference);
-    let (name, tag) = match reference.rsplit_once(':') {
-        Some((name, tag)) if !tag.contains('/') => (name, tag),
-        _ => (reference, ""),
-    };
-    let name = match name.split_once('/') {
-        Some((host, rest)) if host.contains(['.', ':']) || host == "localhost" => rest,
-        _ => name,
-    };
-    (name.strip_prefix("library/").unwrap_or(name), tag)
 }
 
 /// A distribution's own image, with the version of its `python3` package.

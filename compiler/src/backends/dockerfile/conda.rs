@@ -8,8 +8,8 @@ use crate::diagnostic::{Diagnostic, codes};
 use crate::emit::dockerfile::{Command, Kind, Mount};
 
 use super::base::CondaTool;
+use super::build::Build;
 use super::requirements::FOLDER;
-use super::steps::Build;
 use crate::shell;
 
 impl CondaTool {

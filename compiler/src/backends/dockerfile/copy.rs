@@ -2,11 +2,12 @@
 
 use jobc_schema::Pointer;
 use jobc_schema::image::Copy;
+use jobc_schema::reference::Parts;
 
 use crate::diagnostic::{Diagnostic, codes};
 use crate::emit::dockerfile::Kind;
 
-use super::steps::Build;
+use super::build::Build;
 
 impl Build<'_> {
     /// `COPY`; a relative `to` is below the working folder, or below the root where none is set.
@@ -24,8 +25,8 @@ impl Build<'_> {
         };
         // A reference without a tag reads as the name of a stage.
         let from = copy.image.as_ref().map(|image| {
-            let name = image.rsplit('/').next().unwrap_or(image);
-            if name.contains([':', '@']) { image.clone() } else { format!("{image}:latest") }
+            let parts = Parts::of(image);
+            if parts.tag.or(parts.digest).is_some() { image.clone() } else { format!("{image}:latest") }
         });
         let chown = copy.owner.clone().or_else(|| owner.map(str::to_owned));
         let sources = vec![copy.from.clone()];

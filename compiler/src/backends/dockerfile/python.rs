@@ -12,9 +12,9 @@ use crate::diagnostic::{Diagnostic, codes};
 use crate::emit::dockerfile::{Command, Kind, Mount};
 
 use super::base::{Base, CondaTool, Python, System, Version};
+use super::build::Build;
 use super::conda;
 use super::requirements;
-use super::steps::Build;
 use crate::shell;
 
 /// The release of uv that fetches other Pythons; fixed, since each release fixes the patch version of `3.11`.

@@ -8,8 +8,8 @@ use jobc_schema::image::Python;
 use crate::diagnostic::{Diagnostic, codes};
 use crate::emit::dockerfile::Kind;
 
+use super::build::Build;
 use super::copy::inside_context;
-use super::steps::Build;
 
 /// Where files that only the build reads are put.
 pub(super) const FOLDER: &str = "/opt/jobc";

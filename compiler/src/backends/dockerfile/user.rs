@@ -5,7 +5,7 @@ use jobc_schema::Pointer;
 use crate::emit::dockerfile::{Command, Kind};
 
 use super::base::System;
-use super::steps::Build;
+use super::build::Build;
 use crate::shell;
 
 /// Creates the user and group an image block names, where the base has none of that name, and their working folder.

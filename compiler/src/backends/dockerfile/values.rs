@@ -7,7 +7,7 @@ use jobc_schema::plan::JobPlan;
 use crate::diagnostic::{Diagnostic, codes};
 use crate::emit::dockerfile::Kind;
 
-use super::steps::Build;
+use super::build::Build;
 
 impl Build<'_> {
     /// Refuses a value that a line of a Dockerfile cannot hold.

@@ -5,7 +5,8 @@ use jobc_schema::plan::{Piece, Reference, RolePlan, Text};
 use crate::backend::Address;
 use crate::backend::address::fill;
 
-use super::cluster::{Cluster, Shape};
+use super::cluster::Cluster;
+use super::shape::Shape;
 
 /// The variable that holds the instance's number in every pod.
 pub(super) const INDEX: &str = "JOBC_INDEX";

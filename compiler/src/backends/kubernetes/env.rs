@@ -6,10 +6,11 @@ use k8s_openapi::api::core::v1::{EnvVar, EnvVarSource, ObjectFieldSelector, Secr
 use crate::diagnostic::{Diagnostic, Sink, codes};
 
 use super::address::{Expander, INDEX, PodAddress, has_sum, render_expanded};
-use super::cluster::{Cluster, Shape};
+use super::cluster::Cluster;
 use super::gpu;
 use super::origins::Origins;
 use super::secrets;
+use super::shape::Shape;
 
 /// The annotation in which the Job controller keeps a pod's number.
 const INDEX_FIELD: &str = "metadata.annotations['batch.kubernetes.io/job-completion-index']";

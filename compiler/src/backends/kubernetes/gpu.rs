@@ -1,38 +1,32 @@
 //! GPUs of a pod: what its provider wants to be told, the environment, and the labels a node must have.
 //!
-//! A provider is a row of `stdlib/gpu/providers.yaml`; `given` fills the row in, `refusal` says what it cannot serve. What has
-//! a shape of its own, claims and a pod that no Job makes, is in `claims` and `sharepod`.
+//! A provider is a row of `stdlib/gpu/providers.yaml`; `given` fills the row in, `refusal` says what it cannot serve. The
+//! objects that some providers want, claims and a pod that no Job makes, are in `claims` and `sharepod` beside this directory.
 
-pub(super) mod claims;
 mod fill;
 mod given;
 mod labels;
-pub(super) mod needs;
 mod products;
 mod provider;
 mod refusal;
-pub(super) mod sharepod;
+mod wanted;
 
 use jobc_schema::gpu::{DriverCapability, Vendor};
 use jobc_schema::plan::{GpuPlan, JobPlan, RolePlan};
 
 use crate::stdlib::providers::{Place, Unit};
 
-use super::cluster::settings;
+use super::settings::settings;
 
 pub(super) use given::{Given, given};
 pub(super) use labels::{Requirement, has_labels, requirements};
-pub(super) use products::{families, labels_of};
-pub(super) use provider::{lacking, provider};
+pub(super) use products::{families, labels_of, short};
+pub(super) use provider::{lacking, names, object_kind, provider};
 pub(super) use refusal::refusal;
+pub(super) use wanted::wanted;
 
 /// What of the driver a container gets unless it asks: NVIDIA's container toolkit, `DefaultDriverCapabilities`.
 const USUAL: [DriverCapability; 2] = [DriverCapability::Compute, DriverCapability::Utility];
-
-/// The GPUs a role asks for; nothing where it asks for none.
-pub(super) fn wanted(role: &RolePlan) -> Option<&GpuPlan> {
-    role.resources.gpu.as_ref().filter(|gpu| gpu.count > 0)
-}
 
 /// Variables that the NVIDIA runtime reads.
 ///

@@ -5,13 +5,13 @@ use k8s_openapi::api::batch::v1::{Job, JobSpec};
 
 use crate::diagnostic::Sink;
 
-use super::cluster::{Cluster, Shape};
+use super::cluster::Cluster;
 use super::config::Configs;
 use super::metadata;
 use super::origins::Origins;
 use super::pod;
 use super::policy;
-use super::workload::suspended;
+use super::shape::Shape;
 
 /// The `spec` of the Job that runs a role; `base` is where it stands in its object.
 pub(super) fn spec(
@@ -56,4 +56,15 @@ pub(super) fn job(
         origins.target(["spec", "ttlSecondsAfterFinished"], &["ttl"]);
     }
     Job { metadata: metadata::workload(cluster), spec: Some(spec), status: None }
+}
+
+/// Whether the job waits: the target says so, or Kueue admits it.
+pub(super) fn suspended(cluster: &Cluster<'_>, origins: &mut Origins) -> Option<bool> {
+    let queued = cluster.settings.queue.as_ref().is_some_and(|queue| queue.kueue.is_some());
+    if cluster.settings.suspend {
+        origins.target(["spec", "suspend"], &["suspend"]);
+    } else if queued {
+        origins.target(["spec", "suspend"], &["queue", "kueue"]);
+    }
+    (cluster.settings.suspend || queued).then_some(true)
 }

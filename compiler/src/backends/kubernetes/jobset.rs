@@ -12,11 +12,10 @@ use crate::diagnostic::Sink;
 
 use super::cluster::Cluster;
 use super::config::Configs;
-use super::job;
+use super::job::{self, suspended};
 use super::metadata;
 use super::origins::Origins;
-use super::policy;
-use super::workload::suspended;
+use super::shape;
 
 pub(super) use types::JobSet;
 use types::{DependsOn, FailurePolicy, FailureRule, JobTemplate, ReplicatedJob, Spec, SuccessPolicy};
@@ -111,7 +110,7 @@ fn success_policy(cluster: &Cluster<'_>, origins: &mut Origins) -> Option<Succes
 /// restarted, and what restarts only itself.
 fn failure_policy(cluster: &Cluster<'_>, origins: &mut Origins) -> FailurePolicy {
     let roles = &cluster.job.roles;
-    let restarts_by_jobset = |role: &RolePlan| policy::restarts_by_jobset(cluster.job, role);
+    let restarts_by_jobset = |role: &RolePlan| shape::restarts_by_jobset(cluster.job, role);
     let restarts = |role: &&RolePlan, scope| restarts_by_jobset(role) && role.retry.scope == scope;
     let most = roles.iter().filter(|r| restarts_by_jobset(r)).map(|r| r.retry.max).max().unwrap_or(0);
     if most == 0 {

@@ -5,10 +5,11 @@ use jobc_schema::plan::RolePlan;
 
 use crate::diagnostic::{Diagnostic, Place, Sink, codes};
 
-use super::cluster::{Cluster, Shape, setting_at};
+use super::cluster::Cluster;
 use super::policy::uses_per_index;
 use super::service::{publishes, service_name};
-use super::settings::RoleSettings;
+use super::settings::{RoleSettings, setting_at};
+use super::shape::Shape;
 
 /// The longest host name, DNS label and label value.
 const MOST: usize = 63;

@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 use crate::backend::{From, Origin, PartOf};
 use crate::diagnostic::{Diagnostic, Place, Sink, codes};
 
-use super::cluster::{setting_at, settings};
 use super::object::Object;
+use super::settings::{setting_at, settings};
 
 /// Applies the target's patches; one that matches no object is an error, for it was meant to change something.
 pub(super) fn apply(job: &JobPlan, objects: &mut [Object], sink: &mut Sink) {

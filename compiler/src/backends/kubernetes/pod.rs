@@ -14,7 +14,8 @@ use crate::diagnostic::{Diagnostic, Place, Sink, codes};
 use crate::openpai::has_ssh;
 
 use super::affinity;
-use super::cluster::{Cluster, Shape, setting_at};
+use super::claims;
+use super::cluster::Cluster;
 use super::command::command;
 use super::config::{self, Configs};
 use super::env::environment;
@@ -25,7 +26,8 @@ use super::probe::probes;
 use super::resources::resources;
 use super::secrets;
 use super::security::security_context;
-use super::settings::RoleSettings;
+use super::settings::{RoleSettings, setting_at};
+use super::shape::Shape;
 use super::volumes::Volumes;
 
 /// The name of the container in every pod, the same for all roles so that `kubectl logs -c main` works for each.
@@ -103,10 +105,10 @@ fn serve_gpus(
         origins.spec(["hostIPC"], &at);
     }
     if given.claim {
-        let name = gpu::claims::object_name(cluster.job, role);
-        let shared = gpu::claims::is_shared(cluster.job, role);
+        let name = claims::object_name(cluster.job, role);
+        let shared = claims::is_shared(cluster.job, role);
         spec.resource_claims = Some(vec![PodResourceClaim {
-            name: gpu::claims::NAME.to_owned(),
+            name: claims::NAME.to_owned(),
             resource_claim_name: shared.then(|| name.clone()),
             resource_claim_template_name: (!shared).then_some(name),
         }]);

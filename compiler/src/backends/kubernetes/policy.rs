@@ -2,15 +2,15 @@
 
 use jobc_schema::Pointer;
 use jobc_schema::plan::{JobPlan, Launch, RolePlan};
-use jobc_schema::role::RetryScope;
 use k8s_openapi::api::batch::v1::{
     JobSpec, PodFailurePolicy, PodFailurePolicyOnExitCodesRequirement,
     PodFailurePolicyOnPodConditionsPattern, PodFailurePolicyRule, SuccessPolicy, SuccessPolicyRule,
 };
 
-use super::cluster::{Cluster, Shape};
+use super::cluster::Cluster;
 use super::origins::Origins;
 use super::release::POD_REPLACEMENT_POLICY;
+use super::shape::{Shape, restarts_by_jobset};
 
 /// Fills in the policies of the Job that runs a role.
 pub(super) fn apply(cluster: &Cluster<'_>, role: &RolePlan, spec: &mut JobSpec, origins: &mut Origins) {
@@ -20,18 +20,6 @@ pub(super) fn apply(cluster: &Cluster<'_>, role: &RolePlan, spec: &mut JobSpec, 
         spec.active_deadline_seconds = i64::try_from(seconds).ok();
         origins.spec(["activeDeadlineSeconds"], &Pointer::ROOT.key("timeout"));
     }
-}
-
-/// Whether it is the JobSet that tries a role again, and not the role's own Job.
-///
-/// An attempt that covers one instance only is the Job's matter, whatever the scope is called.
-pub(super) fn restarts_by_jobset(job: &JobPlan, role: &RolePlan) -> bool {
-    let covers_more = match role.retry.scope {
-        RetryScope::Task => false,
-        RetryScope::Role => role.instances > 1,
-        RetryScope::Job => role.instances > 1 || job.roles.len() > 1,
-    };
-    role.retry.max > 0 && covers_more
 }
 
 /// How many times the Job itself may try an instance again.

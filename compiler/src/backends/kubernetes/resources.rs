@@ -7,18 +7,10 @@ use jobc_schema::quantity::Cpus;
 use k8s_openapi::api::core::v1::{ResourceClaim, ResourceRequirements};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
-use super::gpu::{self, Given};
+use super::claims;
+use super::gpu::Given;
 use super::origins::Origins;
-
-/// A number of bytes in the largest binary unit that is exact: `32Gi`, `1536Mi`, `1000`.
-pub(super) fn bytes(bytes: u64) -> Quantity {
-    for (shift, unit) in [(40, "Ti"), (30, "Gi"), (20, "Mi"), (10, "Ki")] {
-        if bytes != 0 && bytes.trailing_zeros() >= shift {
-            return Quantity(format!("{}{unit}", bytes >> shift));
-        }
-    }
-    Quantity(bytes.to_string())
-}
+use super::quantity::bytes;
 
 /// The resources of a role's container; nothing where the role leaves all to the cluster.
 pub(super) fn resources(
@@ -65,7 +57,7 @@ pub(super) fn resources(
         extended(name, count.to_string(), "rdma", false);
     }
     let claimed = given.is_some_and(|given| given.claim);
-    let claims = claimed.then(|| vec![ResourceClaim { name: gpu::claims::NAME.to_owned(), request: None }]);
+    let claims = claimed.then(|| vec![ResourceClaim { name: claims::NAME.to_owned(), request: None }]);
     if claimed {
         origins.spec(["containers", "0", "resources", "claims"], &at.key("gpu"));
     }
@@ -75,19 +67,4 @@ pub(super) fn resources(
     let limits = (!limits.is_empty()).then_some(limits);
     let requests = (!requests.is_empty()).then_some(requests);
     Some(ResourceRequirements { limits, requests, claims })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::bytes;
-
-    #[test]
-    fn amounts_are_exact() {
-        let check = |n: u64, text: &str| assert_eq!(bytes(n).0, text);
-        check(32 << 30, "32Gi");
-        check(3 << 29, "1536Mi");
-        check(500_000_000, "500000000");
-        check(2 << 40, "2Ti");
-        check(0, "0");
-    }
 }

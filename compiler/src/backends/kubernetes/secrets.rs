@@ -12,7 +12,7 @@ use crate::backend::{Content, File};
 use crate::openpai::has_ssh;
 
 use super::address::quote;
-use super::cluster::settings;
+use super::settings::settings;
 
 /// The type of a Secret with any keys.
 const OPAQUE: &str = "Opaque";

@@ -7,10 +7,11 @@ use jobc_schema::resources::Publish;
 use k8s_openapi::api::core::v1::{Service, ServicePort, ServiceSpec};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
-use super::cluster::{Cluster, Shape};
+use super::cluster::Cluster;
 use super::metadata;
 use super::object::Object;
 use super::origins::Origins;
+use super::shape::Shape;
 
 /// The label that the Job controller puts on a Job's pods.
 const JOB_NAME: &str = "batch.kubernetes.io/job-name";

@@ -1,6 +1,23 @@
 //! What the target gives to a role's pods: the settings for all, and those of the role over them.
 
+use std::sync::LazyLock;
+
+use jobc_schema::Pointer;
+use jobc_schema::plan::JobPlan;
 use jobc_schema::target::{KubernetesTarget, PodSettings};
+
+/// The settings of a target that says nothing about Kubernetes.
+static DEFAULTS: LazyLock<KubernetesTarget> = LazyLock::new(KubernetesTarget::default);
+
+/// The target's settings for Kubernetes.
+pub(super) fn settings(job: &JobPlan) -> &KubernetesTarget {
+    job.target.settings.kubernetes.as_ref().unwrap_or(&DEFAULTS)
+}
+
+/// The place of a setting in `targets.yaml`.
+pub(super) fn setting_at<'k>(job: &JobPlan, keys: impl IntoIterator<Item = &'k str>) -> Pointer {
+    Pointer::ROOT.keys(["targets", &job.target.name, "kubernetes"]).keys(keys)
+}
 
 /// The settings of one role's pods, and which of them come from the role's own entry.
 pub(super) struct RoleSettings {

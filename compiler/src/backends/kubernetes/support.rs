@@ -12,9 +12,9 @@ use jobc_schema::target::KubernetesKind;
 use crate::backend::Support::{self, Full, Lossy};
 use crate::backend::{Capability, capability};
 
-use super::cluster::settings;
 use super::gpu;
 use super::release::{BACKOFF_LIMIT_PER_INDEX, DEPENDS_ON, Releases, SUCCESS_POLICY};
+use super::settings::settings;
 use super::volumes::volume;
 
 /// The answer for one place of the job: who asks decides as much as what is asked.

@@ -6,17 +6,20 @@ use jobc_schema::target::KubernetesKind;
 
 use crate::diagnostic::{Diagnostic, Place, Severity, Sink, codes};
 
-use super::cluster::{Cluster, Shape, setting_at};
+use super::cluster::Cluster;
 use super::gpu;
 use super::policy::success_rule;
+use super::provider_needs;
 use super::release::{OLDEST, Release, SUCCESS_POLICY, written};
+use super::settings::setting_at;
+use super::shape::Shape;
 
 /// Checks the job against its target; false where no object can be made.
 pub(super) fn check(cluster: &Cluster<'_>, allow_lossy: bool, sink: &mut Sink) -> bool {
     let before = sink.error_count();
     kind(cluster, sink);
     releases(cluster, sink);
-    gpu::needs::check(cluster, sink);
+    provider_needs::check(cluster, sink);
     sharepod(cluster, sink);
     let volcano = cluster.settings.queue.as_ref().and_then(|queue| queue.volcano.as_ref());
     if let Some(queue) = volcano.filter(|_| !gpu::is_volcano(cluster.job)) {

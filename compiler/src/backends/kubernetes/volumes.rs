@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::{
 
 use super::cluster::Cluster;
 use super::origins::Origins;
-use super::resources::bytes;
+use super::quantity::bytes;
 
 /// The volumes of a pod and where its container sees them.
 #[derive(Debug, Default)]

@@ -5,12 +5,12 @@ use serde_json::Value;
 
 use crate::diagnostic::Sink;
 
-use super::cluster::{Cluster, Shape};
+use super::cluster::Cluster;
 use super::config::Configs;
-use super::gpu::sharepod;
 use super::object::Object;
 use super::origins::Origins;
-use super::{job, jobset};
+use super::shape::Shape;
+use super::{gpu, job, jobset, sharepod};
 
 /// The object that runs the job.
 pub(super) fn workload(cluster: &Cluster<'_>, configs: &Configs, sink: &mut Sink) -> Option<Object> {
@@ -23,7 +23,7 @@ pub(super) fn workload(cluster: &Cluster<'_>, configs: &Configs, sink: &mut Sink
         }
         (Shape::Job | Shape::IndexedJob, _) => return None,
         (Shape::SharePod, _) => {
-            let kind = sharepod::kind(cluster.job)?;
+            let kind = gpu::object_kind(cluster.job)?;
             (&kind.kind, sharepod::object(cluster, configs, kind, &mut origins, sink)?)
         }
         (Shape::JobSet, _) => {
@@ -32,17 +32,6 @@ pub(super) fn workload(cluster: &Cluster<'_>, configs: &Configs, sink: &mut Sink
         }
     };
     Some(Object { kind, name: cluster.job.name.clone(), value, origins: origins.into_list() })
-}
-
-/// Whether the job waits: the target says so, or Kueue admits it.
-pub(super) fn suspended(cluster: &Cluster<'_>, origins: &mut Origins) -> Option<bool> {
-    let queued = cluster.settings.queue.as_ref().is_some_and(|queue| queue.kueue.is_some());
-    if cluster.settings.suspend {
-        origins.target(["spec", "suspend"], &["suspend"]);
-    } else if queued {
-        origins.target(["spec", "suspend"], &["queue", "kueue"]);
-    }
-    (cluster.settings.suspend || queued).then_some(true)
 }
 
 /// Notes which of the metadata are settings.

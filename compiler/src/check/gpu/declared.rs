@@ -138,7 +138,7 @@ impl<'a> Card<'a> {
             return Some((!is_at_least(memory, bytes), true));
         }
         let model = self.model?;
-        Some((super::is_smaller(&model, bytes)?, model.model.verified))
+        Some((is_smaller(&model, bytes)?, model.model.verified))
     }
 
     /// Its compute capability.
@@ -169,4 +169,9 @@ impl<'a> Card<'a> {
 
 fn fold(name: &str) -> String {
     name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+}
+
+/// Whether a card has less memory than that, by its nominal class; nothing where its memory is not known.
+pub(crate) fn is_smaller(card: &models::Found, bytes: u64) -> Option<bool> {
+    card.most_memory_gb().map(|gb| gb << 30 < bytes)
 }

@@ -2,10 +2,10 @@
 
 use jobc_schema::Pointer;
 use jobc_schema::plan::{BuildStep, ImageSource};
+use jobc_schema::reference::Parts;
 
 use crate::check::view::View;
 use crate::diagnostic::{Diagnostic, Sink, codes};
-use crate::stdlib::images;
 
 /// Warns of `latest`, and of no tag, which means `latest`; a digest is fine.
 pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
@@ -35,10 +35,11 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
 }
 
 fn look(reference: &str, at: &Pointer, sink: &mut Sink) {
-    if reference.contains('@') || reference == "scratch" {
+    let parts = Parts::of(reference);
+    if parts.digest.is_some() || reference == "scratch" {
         return;
     }
-    let what = match images::split(reference).1 {
+    let what = match parts.tag {
         None => format!("the image `{reference}` has no tag, which means `latest`"),
         Some("latest") => format!("the image `{reference}` is whatever was pushed last"),
         Some(_) => return,

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{region, unlocated};
+use super::region::{region, unlocated};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::source::Sources;
 

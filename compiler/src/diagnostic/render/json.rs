@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{region, severity, unlocated};
+use super::region::{region, unlocated};
 use crate::diagnostic::{Diagnostic, Place, Safety, Severity};
 use crate::source::{Source, Sources};
 
@@ -106,7 +106,7 @@ pub(super) fn render(sources: &Sources, diagnostics: &[Diagnostic]) -> String {
         warnings: count(Severity::Warning),
         diagnostics: diagnostics.iter().map(|diagnostic| finding(sources, diagnostic)).collect(),
     };
-    super::pretty(&report)
+    pretty(&report)
 }
 
 fn finding(sources: &Sources, diagnostic: &Diagnostic) -> Finding {
@@ -117,7 +117,7 @@ fn finding(sources: &Sources, diagnostic: &Diagnostic) -> Finding {
         .collect();
     Finding {
         code: diagnostic.code.to_string(),
-        severity: severity(diagnostic.severity),
+        severity: diagnostic.severity.as_str(),
         message: diagnostic.message.clone(),
         location: labels.first().map(|label| label.location.clone()).unwrap_or_default(),
         labels,
@@ -152,4 +152,11 @@ fn location(sources: &Sources, place: &Place) -> Location {
         end: position(at.source, at.span.end),
         path: None,
     }
+}
+
+/// JSON that ends in a line end.
+pub(super) fn pretty(value: &impl serde::Serialize) -> String {
+    let mut text = serde_json::to_string_pretty(value).expect("plain structs are always JSON");
+    text.push('\n');
+    text
 }

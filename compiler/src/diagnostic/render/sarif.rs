@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use super::{region, unlocated};
+use super::json::pretty;
+use super::region::{region, unlocated};
 use crate::diagnostic::{Code, Diagnostic, Edit, Fix, Label, Place, Severity};
 use crate::source::{Source, Sources, Span};
 
@@ -153,7 +154,7 @@ pub(super) fn render(sources: &Sources, diagnostics: &[Diagnostic]) -> String {
     let driver = Driver { name: "jobc", version: env!("CARGO_PKG_VERSION"), rules: rules.collect() };
     let results = diagnostics.iter().map(|diagnostic| outcome(sources, diagnostic, &codes)).collect();
     let run = Run { tool: Tool { driver }, column_kind: "utf16CodeUnits", results };
-    super::pretty(&Log { schema: SCHEMA, version: "2.1.0", runs: [run] })
+    pretty(&Log { schema: SCHEMA, version: "2.1.0", runs: [run] })
 }
 
 fn outcome<'a>(sources: &Sources, diagnostic: &'a Diagnostic, codes: &[Code]) -> Outcome<'a> {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{region, severity, unlocated};
+use super::region::{region, unlocated};
 use crate::diagnostic::Diagnostic;
 use crate::source::Sources;
 
@@ -15,7 +15,7 @@ pub(super) fn render(sources: &Sources, diagnostics: &[Diagnostic]) -> String {
                 None => write!(out, "{}: ", unlocated(place).unwrap_or_default()),
             };
         }
-        let word = severity(diagnostic.severity);
+        let word = diagnostic.severity.as_str();
         let _ = writeln!(out, "{word}[{}]: {}", diagnostic.code, diagnostic.message.replace('\n', " "));
     }
     out

@@ -6,12 +6,29 @@ use std::ops::Range;
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{Annotation, AnnotationKind, Element, Group, Level, Patch, Renderer, Snippet};
 
-use super::{TextStyle, region, unlocated};
+use super::region::{region, unlocated};
 use crate::diagnostic::{Diagnostic, Fix, Label, Severity};
 use crate::source::{Source, SourceId, Sources};
 
 /// Fixes shown for one finding; more would bury it.
 const FIXES: usize = 3;
+
+/// How text for people looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TextStyle {
+    /// Whether to colour it with ANSI escapes.
+    pub colour: bool,
+    /// Whether frames may use box-drawing characters.
+    pub unicode: bool,
+    /// Columns of the terminal; longer source lines are cut round the mark.
+    pub width: usize,
+}
+
+impl Default for TextStyle {
+    fn default() -> Self {
+        Self { colour: false, unicode: false, width: 140 }
+    }
+}
 
 pub(super) fn render(sources: &Sources, diagnostics: &[Diagnostic], style: TextStyle) -> String {
     let renderer = if style.colour { Renderer::styled() } else { Renderer::plain() };

@@ -2,11 +2,10 @@
 
 use serde_json::{Map, Value as Json};
 
-use super::kept::fill;
+use super::findings::{fix, note_kept};
 use super::plugins::Plugin;
 use super::role::{Job, TaskRole};
-use super::template::Scope;
-use super::{fix, note_kept};
+use super::template::{Scope, fill};
 use crate::diagnostic::{Diagnostic, Sink, codes};
 use crate::document::{Entry, Node, Value};
 use crate::import::fields::{Fields, wrong};

@@ -3,9 +3,10 @@
 use serde_json::{Map, Value as Json, json};
 
 use super::deployment::Deployment;
+use super::findings::note_kept;
 use super::role::{Job, TaskRole};
-use super::template::Scope;
-use super::{extras, note_kept, script};
+use super::template::{Scope, fill};
+use super::{extras, script};
 use crate::diagnostic::Sink;
 use crate::document::{Entry, Node, Value};
 use crate::import::fields::{Fields, wrong};
@@ -164,25 +165,4 @@ fn deployment(deployment: &Deployment<'_>, roles: &[TaskRole<'_>]) -> Json {
     kept.insert("name".to_owned(), deployment.name.into());
     kept.insert("taskRoles".to_owned(), of_roles.into());
     kept.into()
-}
-
-/// A value with the templates in its texts filled in, where all scopes agree on what they stand for.
-pub(super) fn fill(item: &Node, scopes: &[&Scope<'_>]) -> Json {
-    match &item.value {
-        Value::String(text) if text.contains("<%") => {
-            let mut found = scopes.iter().map(|scope| {
-                let mut sink = Sink::new();
-                let filled = scope.fill(text, item.span, &mut sink);
-                (!sink.has_errors()).then_some(filled.value)
-            });
-            let first = found.next().flatten();
-            let agreed = first.filter(|first| found.all(|other| other.is_none_or(|other| other == *first)));
-            agreed.unwrap_or_else(|| text.clone()).into()
-        }
-        Value::Sequence(items) => items.iter().map(|item| fill(item, scopes)).collect(),
-        Value::Mapping(entries) => Json::Object(
-            entries.iter().map(|entry| (entry.key.clone(), fill(&entry.value, scopes))).collect(),
-        ),
-        _ => item.to_json(),
-    }
 }

@@ -9,7 +9,7 @@ use super::plugins::Plugin;
 use super::prerequisites::{Pool, Prerequisite};
 use super::resources;
 use super::script::{self, Around, Text};
-use super::template::Scope;
+use super::template::{Scope, secret_name};
 use crate::diagnostic::{Diagnostic, Place, Safety, Sink, codes};
 use crate::document::{Entry, Node, Value};
 use crate::import::fields::{Fields, wrong};
@@ -158,7 +158,7 @@ fn commands<'a>(
     let mut entries = vec![];
     if !script.secrets.is_empty() {
         let variables = script.secrets.iter().map(|(variable, secret)| {
-            entry(variable, key, string(at, format!("${{{{ secrets.{} }}}}", super::secret_name(secret))))
+            entry(variable, key, string(at, format!("${{{{ secrets.{} }}}}", secret_name(secret))))
         });
         entries.push(entry("env", key, map(at, variables.collect())));
     }

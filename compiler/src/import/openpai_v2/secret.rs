@@ -2,10 +2,10 @@
 
 use indexmap::IndexMap;
 
+use super::findings::note_kept;
 use super::prerequisites::Pool;
 use super::role::TaskRole;
-use super::template::Scope;
-use super::{note_kept, secret_name};
+use super::template::{Scope, secret_name};
 use crate::diagnostic::{Diagnostic, Sink, codes};
 use crate::document::{Entry, Node, Value};
 use crate::import::fields::{Fields, wrong};

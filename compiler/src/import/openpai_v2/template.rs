@@ -252,3 +252,34 @@ fn pieces(text: &str) -> Vec<Piece<'_>> {
     }
     pieces
 }
+
+/// A value with the templates in its texts filled in, where all scopes agree on what they stand for.
+pub(super) fn fill(item: &Node, scopes: &[&Scope<'_>]) -> Json {
+    match &item.value {
+        Value::String(text) if text.contains("<%") => {
+            let mut found = scopes.iter().map(|scope| {
+                let mut sink = Sink::new();
+                let filled = scope.fill(text, item.span, &mut sink);
+                (!sink.has_errors()).then_some(filled.value)
+            });
+            let first = found.next().flatten();
+            let agreed = first.filter(|first| found.all(|other| other.is_none_or(|other| other == *first)));
+            agreed.unwrap_or_else(|| text.clone()).into()
+        }
+        Value::Sequence(items) => items.iter().map(|item| fill(item, scopes)).collect(),
+        Value::Mapping(entries) => Json::Object(
+            entries.iter().map(|entry| (entry.key.clone(), fill(&entry.value, scopes))).collect(),
+        ),
+        _ => item.to_json(),
+    }
+}
+
+/// A secret's name as ours.
+pub(super) fn secret_name(name: &str) -> String {
+    let mut ours = name.replace(|c: char| !c.is_ascii_alphanumeric() && c != '-', "_");
+    if !ours.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
+        ours.insert(0, '_');
+    }
+    ours.truncate(63);
+    ours
+}

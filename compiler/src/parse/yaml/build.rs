@@ -11,8 +11,7 @@ use crate::source::Span;
 use super::super::keys::{Keys, shorten};
 use super::super::limits::{Budget, MAX_DEPTH, Weight};
 use super::super::report::Report;
-use super::super::scalar;
-use super::super::{empty, limits};
+use super::super::{limits, scalar};
 
 mod alias;
 mod key;
@@ -179,7 +178,7 @@ impl<'t, 'r, 's> Builder<'t, 'r, 's> {
         match self.root {
             Some(root) if root.value != Value::Null => Some(root),
             _ => {
-                empty(self.text, self.report);
+                self.report.empty(self.text);
                 None
             }
         }

@@ -8,12 +8,8 @@ use crate::source::Span;
 
 use super::build::Builder;
 use super::flow::{quote, unquoted_expression};
+use super::lines::{Lines, Tab, missing_blanks};
 use super::quotes;
-
-mod lines;
-
-use lines::Lines;
-pub(super) use lines::missing_blanks;
 
 /// Why the parser stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -151,7 +147,7 @@ impl Scene<'_> {
         .fix("quote it", Place::Span(span), quoted, Safety::Safe)
     }
 
-    fn tab(&self, tab: lines::Tab) -> Diagnostic {
+    fn tab(&self, tab: Tab) -> Diagnostic {
         let span = self.span(tab.start, tab.end);
         let mut diagnostic = Diagnostic::error(codes::TAB, "a tab indents this line: use spaces")
             .at_span(self.span(tab.at, tab.at + 1), "a tab")

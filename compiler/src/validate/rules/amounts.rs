@@ -8,7 +8,7 @@ use crate::document::{Node, Value};
 use super::super::forms::{BYTES, CPUS, DURATION};
 use super::super::report::{Report, written};
 use super::super::{amounts, expression, place};
-use super::below;
+use super::keys::below;
 
 /// The durations of a job.
 pub(super) fn job(root: &Node, report: &mut Report<'_>) {

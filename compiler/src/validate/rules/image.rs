@@ -7,8 +7,8 @@ use crate::document::{Node, Value};
 
 use super::super::place;
 use super::super::report::Report;
+use super::keys::present;
 use super::one_of::exactly_one;
-use super::present;
 
 /// What `steps` takes over.
 const BUILD: &[&str] = &["apt", "conda", "python", "copy", "run"];

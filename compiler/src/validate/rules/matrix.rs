@@ -6,7 +6,7 @@ use crate::diagnostic::{Diagnostic, codes};
 use crate::document::Node;
 
 use super::super::report::Report;
-use super::present;
+use super::keys::present;
 
 const RULES: &[&str] = &["axes", "include", "exclude", "max_parallel"];
 

@@ -7,7 +7,7 @@ use crate::document::{Node, Value};
 
 use super::super::place;
 use super::super::report::Report;
-use super::{below, exclude, present};
+use super::keys::{below, exclude, present};
 
 /// Where a secret comes from.
 pub(super) fn secrets(root: &Node, report: &mut Report<'_>) {

@@ -6,7 +6,7 @@ use crate::diagnostic::{Diagnostic, codes};
 use crate::document::{Node, Value};
 
 use super::super::report::Report;
-use super::exclude;
+use super::keys::exclude;
 
 /// Checks what a role runs.
 pub(super) fn check(at: &Pointer, role: &Node, report: &mut Report<'_>) {

@@ -6,7 +6,7 @@ use crate::diagnostic::{Diagnostic, codes};
 use crate::document::Node;
 
 use super::super::report::Report;
-use super::below;
+use super::keys::below;
 
 /// Reports outputs that have the name of data.
 pub(super) fn names(root: &Node, report: &mut Report<'_>) {

@@ -8,8 +8,9 @@ use crate::suggest;
 
 use super::super::forms::DURATION;
 use super::super::report::Report;
+use super::keys::{below, exclude, present};
 use super::one_of::exactly_one;
-use super::{amounts, below, exclude, lists, present};
+use super::{amounts, lists};
 
 /// Checks all targets.
 pub(super) fn check(root: &Node, report: &mut Report<'_>) {

@@ -4,8 +4,9 @@ use jobc_compiler::document::Node;
 use jobc_compiler::expression::{Scope, scopes_at};
 use lsp_types::CompletionItemKind;
 
+use super::context::Context;
 use super::cursor::MARK;
-use super::{Context, Item};
+use super::item::Item;
 use crate::names;
 
 /// What a scope is, in a line; spec section "Expressions".

@@ -3,7 +3,9 @@
 use lsp_types::CompletionItemKind;
 use serde_json::Value;
 
-use super::{Context, Item, snippet};
+use super::context::Context;
+use super::item::Item;
+use super::snippet;
 use crate::schema::{Schema, is_type, list, text};
 use crate::text::Text;
 

@@ -5,7 +5,9 @@ use jobc_compiler::document::{Document, Node};
 use jobc_compiler::template::built_in;
 use lsp_types::CompletionItemKind;
 
-use super::{Context, Item, snippet};
+use super::context::Context;
+use super::item::Item;
+use super::snippet;
 use crate::analysis::parse_alone;
 
 /// The built-in templates of a kind: `job` or `role`.

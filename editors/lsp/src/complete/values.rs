@@ -4,8 +4,10 @@ use jobc_compiler::document::{Document, Node};
 use jobc_compiler::stdlib::{images, mig, models, providers};
 use lsp_types::CompletionItemKind;
 
-use super::cursor::MARK;
-use super::{Context, Item, template};
+use super::context::Context;
+use super::cursor::{Cursor, MARK};
+use super::item::Item;
+use super::template;
 use crate::documents::Kind as FileKind;
 use crate::session::Session;
 
@@ -134,12 +136,12 @@ fn declared(map: Option<&Node>, kind: CompletionItemKind, but: &[&str]) -> Vec<I
 }
 
 /// Names as items of a list: without those that are there.
-fn listed(names: Vec<Item>, cursor: &super::Cursor) -> Vec<Item> {
+fn listed(names: Vec<Item>, cursor: &Cursor) -> Vec<Item> {
     names.into_iter().filter(|item| !cursor.taken.contains(&item.label)).collect()
 }
 
 /// Names as keys of a map, each with what follows.
-fn keyed(names: Vec<Item>, value: &str, cursor: &super::Cursor) -> Vec<Item> {
+fn keyed(names: Vec<Item>, value: &str, cursor: &Cursor) -> Vec<Item> {
     let blank = if value.starts_with('\n') { "" } else { " " };
     let insert = |item: Item| {
         let text =

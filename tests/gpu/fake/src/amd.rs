@@ -3,7 +3,8 @@
 use std::io;
 
 use crate::model::{Card, Machine};
-use crate::{Tree, pci};
+use crate::pci;
+use crate::tree::Tree;
 
 pub(crate) fn write(tree: &Tree, machine: &Machine) -> io::Result<()> {
     if machine.amd.is_empty() {

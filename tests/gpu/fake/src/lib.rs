@@ -3,6 +3,7 @@
 //! [`make`] writes the files by which the drivers of a [`model::Machine`] show themselves, /proc, /sys, /dev, libraries and
 //! programs, into a folder that `JOBC_DRIVER_ROOT` may name. [`nvml::build`] puts a library there that answers as NVML does.
 //! The formats were written down from the drivers' sources and from machines that people have shown; no driver made them.
+#![forbid(unsafe_code)]
 
 mod amd;
 mod intel;
@@ -10,6 +11,7 @@ pub mod model;
 mod nvidia;
 pub mod nvml;
 mod pci;
+pub mod plan;
 mod tree;
 
 use std::io;

@@ -1,4 +1,5 @@
 //! `fake-gpus NAME FOLDER [--no-nvml] [--nodes real|null|files]`: writes a made-up machine with GPUs.
+#![forbid(unsafe_code)]
 
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -3,7 +3,8 @@
 use std::io;
 
 use crate::model::{Machine, Nvidia};
-use crate::{Tree, nvml, pci};
+use crate::tree::Tree;
+use crate::{nvml, pci};
 
 /// The minors of nvidia-caps: a card has 15 GPU instances of a node and 8 compute instances each; 1 and 2 are for all.
 fn cap(gpu: usize, gi: u32, ci: Option<u32>) -> u32 {

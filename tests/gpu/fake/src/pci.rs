@@ -2,8 +2,8 @@
 
 use std::io;
 
-use crate::Tree;
 use crate::model::Card;
+use crate::tree::Tree;
 
 /// Writes a card's device, and returns the folder of it. `drm` is the number of its nodes of /dev/dri, which are made too.
 pub(crate) fn device(

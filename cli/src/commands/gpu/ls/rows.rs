@@ -1,7 +1,7 @@
 //! The rows of `jobc gpu ls`: one a card, below it one a MIG instance.
 
-use jobc_runtime::admission::overview::Lease;
-use jobc_runtime::gpu::{DeviceId, Gpu, Inventory, MigDevice, Way};
+use jobc_gpu::{DeviceId, Gpu, Inventory, MigDevice, Way};
+use jobc_job::admission::overview::Lease;
 
 use crate::quantity::bytes;
 use crate::table::Table;
@@ -161,7 +161,7 @@ fn jobs(leases: &[Lease], device: DeviceId) -> String {
 
 /// Who uses it: `python3 (4711), ollama (99)`.
 fn processes(gpu: &Gpu) -> String {
-    let word = |process: &jobc_runtime::gpu::Process| match &process.name {
+    let word = |process: &jobc_gpu::Process| match &process.name {
         Some(name) => format!("{name} ({})", process.pid),
         None => process.pid.to_string(),
     };
@@ -197,7 +197,7 @@ mod tests {
 
     #[test]
     fn the_nearest_way_comes_first() {
-        let link = |to, by| jobc_runtime::gpu::Link { to, by };
+        let link = |to, by| jobc_gpu::Link { to, by };
         let links_ = vec![
             link(1, Way::Bridge),
             link(2, Way::Nvlink(1)),

@@ -4,23 +4,23 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use indexmap::IndexMap;
-use jobc_runtime::error::Error;
-use jobc_runtime::image::build::{self, BuildError, Compression, Request};
-use jobc_runtime::image::dockerfile::ignore::{self, Ignore};
-use jobc_runtime::image::dockerfile::{Build, Refusals, Span};
-use jobc_runtime::image::{Fetch, Store};
-use jobc_runtime::signals::Signals;
+use jobc_image::build::{self, BuildError, Compression, Request, ignored};
+use jobc_image::dockerfile::ignore::Ignore;
+use jobc_image::dockerfile::{Build, Refusals, Span};
+use jobc_image::{Fetch, Store};
+use jobc_sys::error::Error;
+use jobc_sys::signals::Signals;
 
 use super::given::Given;
 use super::{File, dockerfile_errors, tell};
 use crate::args::image::BuildArgs;
-use crate::commands::image::INTERRUPTED;
 use crate::commands::jobs::{Failure, Result};
 use crate::interruptible;
+use crate::outcome::{INTERRUPTED, Outcome};
 use crate::progress::Meter;
 use crate::report::container_error;
 use crate::table::visible;
-use crate::{Outcome, registries, terminal};
+use crate::{registries, terminal};
 
 /// Builds, and says what was built, or why not.
 pub(super) fn build(
@@ -89,7 +89,7 @@ fn placed(error: &Error, span: Option<Span>, file: &File) -> String {
 
 /// What the context's `.dockerignore` leaves out; nothing where it cannot be read, which is shown.
 fn read_ignore(args: &BuildArgs, file: &File) -> Result<Option<Ignore>> {
-    let Some(path) = ignore::file(file.path.as_deref(), &args.context) else {
+    let Some(path) = ignored::file(file.path.as_deref(), &args.context) else {
         return Ok(Some(Ignore::default()));
     };
     let bytes = super::read(&path)?;

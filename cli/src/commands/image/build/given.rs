@@ -5,10 +5,10 @@ use std::io::Read as _;
 use std::path::Path;
 
 use indexmap::IndexMap;
-use jobc_runtime::error::{Error, Kind};
-use jobc_runtime::image::dockerfile::PROXIES;
-use jobc_runtime::image::{Platform, Reference};
-use jobc_runtime::secrets::{LARGEST, Secret};
+use jobc_container::secret::{LARGEST, Secret};
+use jobc_image::dockerfile::PROXIES;
+use jobc_image::{Platform, Reference};
+use jobc_sys::error::{Error, Kind};
 
 use crate::args::image::BuildArgs;
 use crate::commands::jobs::{Failure, Result};
@@ -27,7 +27,7 @@ pub(super) struct Given {
 impl Given {
     pub(super) fn read(args: &BuildArgs) -> Result<Self> {
         let wrong = Failure::wrong_use;
-        let tags = args.tag.iter().map(|tag| tag.parse::<Reference>());
+        let tags = args.tag.iter().map(|tag| Ok(tag.parse::<Reference>()?));
         let tags = tags.collect::<std::result::Result<Vec<_>, _>>().map_err(wrong)?;
         if let Some(tag) = tags.iter().find(|tag| tag.digest.is_some()) {
             let error = Error::new(Kind::Config, format!("`{tag}` has a digest, which nobody can choose"));

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::AtomicBool;
 
-use jobc_runtime::error::{Error, Kind};
-use jobc_runtime::image::{Descriptor, Platform, Store, progress, source};
+use jobc_image::{Descriptor, Platform, Store, progress, source};
+use jobc_sys::error::{Error, Kind};
 
 use super::File;
 use super::given::Given;

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use jobc_runtime::error::Result;
-use jobc_runtime::signals::{Signal, Signals};
+use jobc_sys::error::Result;
+use jobc_sys::signals::{Signal, Signals};
 
 use crate::interruptible::{self, end_by};
 

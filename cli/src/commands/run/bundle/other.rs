@@ -8,16 +8,16 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use jobc_runtime::allocate::Allocation;
-use jobc_runtime::container::wait::Insistence;
-use jobc_runtime::doctor::ThisMachine;
-use jobc_runtime::doctor::runtimes::how_to_get;
-use jobc_runtime::error::{Error, Kind, Result};
-use jobc_runtime::operation::listing::quoted;
-use jobc_runtime::root::Root;
-use jobc_runtime::signals::{Sender, Signal, Signals};
-use jobc_runtime::state::Id;
-use jobc_runtime::timed;
+use jobc_container::container::wait::Insistence;
+use jobc_container::prepare::listing::quoted;
+use jobc_container::root::Root;
+use jobc_container::state::Id;
+use jobc_doctor::ThisMachine;
+use jobc_doctor::runtimes::how_to_get;
+use jobc_job::allocate::Allocation;
+use jobc_sys::error::{Error, Kind, Result};
+use jobc_sys::signals::{Sender, Signal, Signals};
+use jobc_sys::timed;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags};
 

@@ -3,12 +3,12 @@
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::time::{Duration, SystemTime};
 
-use jobc_runtime::error::{Error, Result};
-use jobc_runtime::job::Folder;
-use jobc_runtime::job::control::Request;
-use jobc_runtime::job::record::Record;
-use jobc_runtime::signals::{Signal, Signals};
-use jobc_runtime::supervisor::start::Started;
+use jobc_job::control::Request;
+use jobc_job::folder::Folder;
+use jobc_job::record::Record;
+use jobc_job::supervisor::start::Started;
+use jobc_sys::error::{Error, Result};
+use jobc_sys::signals::{Signal, Signals};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags};

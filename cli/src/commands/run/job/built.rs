@@ -1,18 +1,48 @@
-//! The folder of a built plan, as `jobc build` writes it, to the files that are carried out.
+//! What is to be carried out: jobs and their files, compiled just now or read from the folder of a built plan.
 
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
 
 use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
 use jobc_compiler::compile::Artifact;
-use jobc_runtime::error::{Error, Kind, Result};
 use jobc_schema::Plan;
 use jobc_schema::plan::{JobPlan, VolumeSource};
+use jobc_sys::error::{Error, Kind, Result};
 use serde_json::Value;
 
-use super::{Built, BuiltJob};
 use crate::input::reason;
 use crate::output::list;
+
+/// What is to be carried out: one job, or each of a matrix.
+pub(super) struct Built {
+    /// The jobs, in the order of the matrix.
+    pub(super) jobs: Vec<BuiltJob>,
+    /// The job file, absolute; the plan's folder where it was built before.
+    pub(super) source: PathBuf,
+    /// The folder that relative paths of the job file begin at.
+    pub(super) folder: PathBuf,
+    /// Roles with fewer instances than the job file says, with what it says.
+    pub(super) scaled: Vec<(String, u32)>,
+}
+
+/// A decided job and the files that `jobc build` makes of it.
+pub(super) struct BuiltJob {
+    pub(super) plan: JobPlan,
+    pub(super) files: Vec<Artifact>,
+}
+
+impl Built {
+    /// The config.json of the first task of each role, of each job.
+    pub(super) fn first_bundles(&self) -> impl Iterator<Item = &[u8]> {
+        self.jobs.iter().flat_map(|job| {
+            let paths = job.plan.roles.iter().map(|role| format!("oci/{}-0/config.json", role.name));
+            let files =
+                paths.filter_map(|path| job.files.iter().find(|file| file.path == Utf8Path::new(&path)));
+            files.map(|file| &file.bytes[..])
+        })
+    }
+}
 
 /// Reads the folder of a built plan: it is copied, so that a build meanwhile changes nothing of what runs.
 pub(super) fn read(given: &Utf8Path) -> Result<Built> {

@@ -6,18 +6,19 @@ use camino::Utf8PathBuf;
 use jobc_compiler::adjust::Adjustments;
 use jobc_compiler::compile::{build, plan};
 use jobc_compiler::diagnostic::Sink;
-use jobc_runtime::admission::ledger::Ledger;
-use jobc_runtime::admission::ports;
-use jobc_runtime::error::{Error, Kind, Result};
-use jobc_runtime::gpu::{Inventory, Machine};
+use jobc_gpu::{Inventory, Machine};
+use jobc_job::admission::ledger::Ledger;
+use jobc_job::admission::ports;
 use jobc_schema::BackendName;
 use jobc_schema::plan::ImageSource;
+use jobc_sys::error::{Error, Kind, Result};
 
-use super::{Built, BuiltJob};
+use super::built::{Built, BuiltJob};
 use crate::args::run::RunArgs;
 use crate::args::{FormatArg, JobArgs};
 use crate::input::{Input, Unusable};
-use crate::{Outcome, report};
+use crate::outcome::Outcome;
+use crate::report;
 
 /// Compiles a job file; nothing where it has errors, which are shown.
 pub(super) fn compile(

@@ -7,26 +7,27 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::PathBuf;
 
 use camino::Utf8PathBuf;
-use jobc_runtime::admission::capacity::Capacity;
-use jobc_runtime::admission::claim;
-use jobc_runtime::allocate;
-use jobc_runtime::container::Options;
-use jobc_runtime::container::make::{self, Request};
-use jobc_runtime::error::{Error, Kind, Result};
-use jobc_runtime::gpu::demand::Demands;
-use jobc_runtime::gpu::tasks::TaskGpus;
-use jobc_runtime::gpu::{Inventory, Machine};
-use jobc_runtime::job::{Folder, JobId, Places, TaskId};
-use jobc_runtime::provision;
-use jobc_runtime::root::Root;
-use jobc_runtime::scope::{Holder, Scope};
-use jobc_runtime::secrets::Secrets;
-use jobc_runtime::state::Id;
+use jobc_container::container::make::{self, Request};
+use jobc_container::options::Options;
+use jobc_container::root::Root;
+use jobc_container::scope::{Holder, Scope};
+use jobc_container::state::Id;
+use jobc_gpu::demand::Demands;
+use jobc_gpu::{Inventory, Machine};
+use jobc_job::admission;
+use jobc_job::admission::capacity::Capacity;
+use jobc_job::admission::claim;
+use jobc_job::folder::{Folder, Places};
+use jobc_job::provision;
+use jobc_job::secrets::Secrets;
 use jobc_schema::job::Network;
 use jobc_schema::plan::{GangPlan, JobPlan, RolePlan};
 use jobc_schema::role::NeedState;
+use jobc_sys::error::{Error, Kind, Result};
+use jobc_sys::id::{JobId, TaskId};
 
-use super::{Built, BuiltJob, images, submit};
+use super::built::{Built, BuiltJob};
+use super::{images, submit};
 use crate::args::run::RunArgs;
 use crate::commands::inspect::{self, cpus};
 use crate::commands::jobs::rounded;
@@ -157,12 +158,12 @@ fn rehearsed(
     let mut provided = provision::rehearse(&of_job)?;
     if Demands::any(&job.plan) {
         let inventory = Inventory::take(&Machine::here());
-        provided.with_gpus(TaskGpus::rehearse(&job.plan, &submission, inventory)?);
+        provided.with_gpus(admission::rehearse(&job.plan, &submission, inventory)?);
     }
     for role in &job.plan.roles {
         let task = TaskId::new(&role.name, 0);
         let begun = make::begin(&folder.containers(), &Id::new(&format!("{}.{task}", folder.id))?)?;
-        let given = allocate::task(&provided, &task, begun.folder())?;
+        let given = provision::task(&provided, &task, begun.folder())?;
         let root = match &given.root {
             Root::Folder(path) => path.display().to_string(),
             Root::Overlay { lowers, .. } => match &lowers[..] {

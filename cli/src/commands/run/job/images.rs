@@ -8,14 +8,16 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use indexmap::IndexMap;
-use jobc_runtime::error::{Error, Kind, Result};
-use jobc_runtime::image::progress::untold;
-use jobc_runtime::image::{Descriptor, Fetch, Platform, Reference, Store, Told, source, unpack};
-use jobc_runtime::job::submission;
-use jobc_runtime::signals::Signals;
+use jobc_image::progress::untold;
+use jobc_image::{Descriptor, Fetch, Platform, Reference, Store, Told, source, unpack};
+use jobc_job::submission;
 use jobc_schema::plan::{ImagePlan, ImageSource, JobPlan, RolePlan};
+use jobc_sys::error::{Error, Kind, Result};
+use jobc_sys::id::EVERY_ROLE;
+use jobc_sys::signals::Signals;
 
-use super::{Built, BuiltJob, options};
+use super::built::{Built, BuiltJob};
+use super::options;
 use crate::args::FormatArg;
 use crate::args::run::{Pull, RunArgs};
 use crate::commands::doctor::overlay_over;
@@ -67,8 +69,7 @@ impl<'a> Wanted<'a> {
         for job in jobs {
             let roots = options::roots(&args.root, &job.plan)?;
             for role in &job.plan.roles {
-                let has_root =
-                    roots.iter().any(|(name, _)| *name == role.name || name == submission::EVERY_ROLE);
+                let has_root = roots.iter().any(|(name, _)| *name == role.name || name == EVERY_ROLE);
                 let Some(image) = job.plan.image_of(role) else { continue };
                 if has_root || matches!(image.source, ImageSource::Host {}) || brings_its_own(job, role) {
                     continue;
@@ -96,7 +97,7 @@ pub(super) fn provide(args: &RunArgs, built: &Built, signals: &Signals, format: 
     let stopped = AtomicBool::new(false);
     let meter = Meter::new(FormatArg::Text, args.quiet || format == FormatArg::Json);
     let told = |progress| meter.tell(&progress);
-    let of = interruptible(signals, &stopped, || {
+    let of = interruptible(signals, &stopped, || -> Result<_> {
         let known = RefCell::default();
         let provider = Provider { args, built, store: &store, told: &told, stopped: &stopped, known };
         let mut of: HashMap<String, IndexMap<String, Descriptor>> = HashMap::new();
@@ -126,7 +127,7 @@ pub(super) fn at_hand(args: &RunArgs, built: &Built, job: &BuiltJob) -> Result<(
             missing.push(format!("the image `{}` of `{}` is {verb} first", image.reference, role.name));
             continue;
         };
-        let found = image.reference.parse().and_then(|reference| store.find(&reference));
+        let found = image.reference.parse().map_err(Error::from).and_then(|reference| store.find(&reference));
         let Some(found) = found.map_err(|error| at(image, error))? else {
             missing.push(format!("the image `{}` of `{}` is fetched first", image.reference, role.name));
             continue;

@@ -4,11 +4,11 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 
 use jobc_compiler::suggest;
-use jobc_runtime::error::{Error, Kind, Result};
-use jobc_runtime::job::TaskId;
-use jobc_runtime::job::submission::{EVERY_ROLE, Publish};
+use jobc_job::submission::Publish;
 use jobc_schema::plan::{JobPlan, RolePlan};
 use jobc_schema::target::{DeviceName, Devices};
+use jobc_sys::error::{Error, Kind, Result};
+use jobc_sys::id::{EVERY_ROLE, TaskId};
 
 /// The roots by role, with absolute paths: the supervisor stands in another folder.
 pub(super) fn roots(words: &[String], plan: &JobPlan) -> Result<Vec<(String, String)>> {

@@ -4,17 +4,18 @@ use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use jobc_runtime::admission::turn;
-use jobc_runtime::error::{Error, Kind, Result};
-use jobc_runtime::job::folder::replace;
-use jobc_runtime::job::submission::{Submission, Turn};
-use jobc_runtime::job::{Folder, Places};
-use jobc_runtime::supervisor::start;
+use jobc_job::admission::turn;
+use jobc_job::folder::{Folder, Places, replace};
+use jobc_job::submission::{Submission, Turn};
+use jobc_job::supervisor::start;
 use jobc_schema::plan::JobPlan;
+use jobc_sys::error::{Error, Kind, Result};
+use jobc_sys::write_atomic::Durability;
 
 use super::attend::Running;
+use super::built::{Built, BuiltJob};
 use super::images::Images;
-use super::{Built, BuiltJob, options};
+use super::options;
 use crate::args::run::RunArgs;
 use crate::output::fill_new;
 
@@ -124,6 +125,6 @@ pub(super) fn write(folder: &Folder, job: &BuiltJob, submission: &Submission) ->
     let build = folder.build();
     fill_new(&build, &job.files).map_err(|error| cannot(&build, &error))?;
     let text = |value: serde_json::Result<Vec<u8>>| value.expect("plans and submissions are plain JSON");
-    replace(&folder.plan_file(), &text(serde_json::to_vec(&job.plan)))?;
-    replace(&folder.submission_file(), &text(serde_json::to_vec(submission)))
+    replace(&folder.plan_file(), &text(serde_json::to_vec(&job.plan)), Durability::Rename)?;
+    replace(&folder.submission_file(), &text(serde_json::to_vec(submission)), Durability::Rename)
 }

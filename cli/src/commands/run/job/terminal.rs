@@ -3,11 +3,11 @@
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 
-use jobc_runtime::error::{Error, Result};
-use jobc_runtime::job::TaskId;
-use jobc_runtime::job::record::Record;
-use jobc_runtime::signals::{Signal, Signals};
-use jobc_runtime::terminal::{Relay, socket};
+use jobc_container::terminal::{Relay, socket};
+use jobc_job::record::Record;
+use jobc_sys::error::{Error, Result};
+use jobc_sys::id::TaskId;
+use jobc_sys::signals::{Signal, Signals};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 

@@ -7,9 +7,10 @@ use k8s_openapi::api::core::v1::Toleration;
 
 use crate::stdlib::providers::{Ask, Companions, Place, Provider};
 
-use super::super::cluster::settings;
+use super::super::settings::settings;
 use super::fill::{Filler, Rounded};
 use super::provider::provider;
+use super::wanted::wanted;
 
 /// What a role's pods say to get their GPUs.
 #[derive(Debug, Default)]
@@ -46,7 +47,7 @@ pub(crate) struct Given {
 
 /// What a role's pods say; nothing for a role without GPUs, or one that is refused.
 pub(crate) fn given(job: &JobPlan, role: &RolePlan) -> Option<Given> {
-    let gpu = super::wanted(role)?;
+    let gpu = wanted(role)?;
     let provider = provider(job, gpu.vendor).ok()?;
     let way = provider.way(gpu.share.as_ref())?;
     let holes = Filler::new(provider, role, settings(job))?;

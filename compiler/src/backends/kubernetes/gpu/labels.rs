@@ -5,6 +5,7 @@ use jobc_schema::plan::{GpuPlan, JobPlan, RolePlan};
 
 use super::products::{labels_of, mig_labels};
 use super::provider::provider;
+use super::wanted::wanted;
 use crate::stdlib::models;
 
 /// The product's name.
@@ -34,7 +35,7 @@ pub(crate) fn has_labels(by: &str) -> bool {
 ///
 /// What the target's `node_selector` already fixes is left to it.
 pub(crate) fn requirements(job: &JobPlan, role: &RolePlan, selected: &[&str]) -> Vec<Vec<Requirement>> {
-    let Some(gpu) = super::wanted(role) else { return vec![] };
+    let Some(gpu) = wanted(role) else { return vec![] };
     let Ok(provider) = provider(job, gpu.vendor) else { return vec![] };
     let Some(by) = provider.models.as_deref().filter(|by| has_labels(by)) else { return vec![] };
     let mut both: Vec<Vec<Requirement>> = vec![vec![]];

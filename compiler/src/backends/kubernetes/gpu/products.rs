@@ -90,7 +90,7 @@ pub(crate) fn families() -> Vec<&'static str> {
 }
 
 /// A model as the driver's name of the product holds it: `A100` of `A100-80GB`, `RTX 4090` of `RTX-4090`.
-pub(super) fn short(model: &str) -> String {
+pub(crate) fn short(model: &str) -> String {
     match models::find(model) {
         Some(found) if !found.model.name.ends_with("xx") => found.model.name.replace('-', " "),
         _ => model.trim().replace(['-', '_'], " "),

@@ -4,10 +4,11 @@ use jobc_schema::gpu::Vendor;
 use jobc_schema::plan::JobPlan;
 use jobc_schema::target::KubernetesTarget;
 
-use crate::stdlib::providers::{self, Provider};
+use crate::stdlib::providers::{self, ObjectKind, Provider};
 use crate::suggest;
 
-use super::super::cluster::settings;
+use super::super::settings::{RoleSettings, settings};
+use super::wanted::wanted;
 
 /// The provider of the target, or the vendor's own plugin; the reason where there is none that serves the vendor.
 pub(crate) fn provider(job: &JobPlan, vendor: Vendor) -> Result<&'static Provider, String> {
@@ -41,6 +42,13 @@ fn unknown(name: &str) -> String {
     format!("the target's GPU provider `{name}` is not known{near} (known are {})", suggest::list(names()))
 }
 
+/// The kind of object that takes the place of the job's Job, where its provider wants one.
+pub(crate) fn object_kind(job: &JobPlan) -> Option<&'static ObjectKind> {
+    let [role] = &job.roles[..] else { return None };
+    let gpu = wanted(role)?;
+    provider(job, gpu.vendor).ok()?.object.as_ref()
+}
+
 /// A setting that a provider needs and the target lacks: its keys below `kubernetes`, and what to write.
 pub(crate) struct Lacking {
     /// Its keys below `kubernetes`.
@@ -51,7 +59,7 @@ pub(crate) struct Lacking {
 
 /// The settings that a provider needs and the target lacks.
 pub(crate) fn lacking(provider: &'static Provider, settings: &KubernetesTarget, role: &str) -> Vec<Lacking> {
-    let own = super::super::settings::RoleSettings::of(settings, role).pod;
+    let own = RoleSettings::of(settings, role).pod;
     let gpu = settings.gpu.clone().unwrap_or_default();
     let lacks = |name: &'static str| -> Option<Lacking> {
         let (there, keys, write): (bool, Vec<&'static str>, String) = match name {

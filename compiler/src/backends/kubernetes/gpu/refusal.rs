@@ -8,8 +8,9 @@ use crate::stdlib::models;
 use crate::stdlib::providers::{self, Part, Provider, Way};
 use crate::suggest;
 
-use super::super::cluster::settings;
+use super::super::settings::settings;
 use super::provider::provider;
+use super::wanted::wanted;
 
 /// Something that a provider cannot serve.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,7 +25,7 @@ pub(crate) struct Refusal {
 
 /// What keeps the target's provider from serving a role's GPUs.
 pub(crate) fn refusal(job: &JobPlan, role: &RolePlan) -> Option<Refusal> {
-    let gpu = super::wanted(role)?;
+    let gpu = wanted(role)?;
     let of_gpu = |why: String| Some(Refusal { of_share: false, why, lossy: false });
     let provider = match provider(job, gpu.vendor) {
         Ok(provider) => provider,

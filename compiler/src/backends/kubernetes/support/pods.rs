@@ -6,10 +6,10 @@ use crate::backend::Capability;
 use crate::backend::Support::{self, Full, Lossy};
 use crate::stdlib::providers::Described;
 
-use super::super::cluster::settings;
 use super::super::gpu::{self, labels_of};
 use super::super::security::user_numbers;
 use super::super::settings::RoleSettings;
+use super::super::settings::settings;
 use super::none;
 
 /// Whether something of an instance can be expressed.

@@ -7,11 +7,12 @@ use jobc_schema::target::KubernetesKind;
 use crate::backend::Capability;
 use crate::backend::Support::{self, Full, Lossy};
 
-use super::super::cluster::{Shape, settings, shape};
-use super::super::policy::{restarts_by_jobset, success_rule, uses_per_index};
+use super::super::policy::{success_rule, uses_per_index};
 use super::super::release::{
     BACKOFF_LIMIT_PER_INDEX, DEPENDS_ON, RESTART_JOB, Release, Releases, SUCCESS_POLICY, written,
 };
+use super::super::settings::settings;
+use super::super::shape::{Shape, restarts_by_jobset, shape};
 use super::none;
 
 /// Whether a role can wait for another one.

@@ -5,7 +5,7 @@ use crate::document::{Node, Value};
 use crate::source::Span;
 
 use super::super::super::scalar::Plain;
-use super::super::syntax::missing_blanks;
+use super::super::lines::missing_blanks;
 use super::{Builder, Scalar, Style, Tag, scalar, shorten};
 
 impl Builder<'_, '_, '_> {

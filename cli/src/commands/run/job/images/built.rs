@@ -5,19 +5,19 @@ use std::path::PathBuf;
 use camino::{Utf8Path, Utf8PathBuf};
 use indexmap::IndexMap;
 use jobc_compiler::compile::Artifact;
-use jobc_runtime::error::{Error, Kind, Result};
-use jobc_runtime::image::build::{self, BuildError, Compression, Request};
-use jobc_runtime::image::dockerfile::ignore::{self, Ignore};
-use jobc_runtime::image::dockerfile::{self, Options, Refusal, Refusals};
-use jobc_runtime::image::{Descriptor, Digest, Platform};
-use jobc_runtime::secrets::Secrets;
+use jobc_image::build::{self, BuildError, Compression, Request, ignored};
+use jobc_image::dockerfile::ignore::Ignore;
+use jobc_image::dockerfile::{self, Options, Refusal, Refusals, Rule};
+use jobc_image::{Descriptor, Digest, Platform};
+use jobc_job::secrets::Secrets;
 use jobc_schema::plan::{ImagePlan, ImageSource};
+use jobc_sys::error::{Error, Kind, Result};
 
 use super::Provider;
 use crate::args::FormatArg;
 use crate::args::run::Pull;
 use crate::commands::image::dockerfile_errors;
-use crate::commands::run::job::BuiltJob;
+use crate::commands::run::job::built::BuiltJob;
 use crate::input::reason;
 use crate::registries;
 
@@ -102,8 +102,10 @@ fn recipe(by: &Provider<'_>, job: &BuiltJob, image: &ImagePlan) -> Result<Recipe
         let file = folder.join(path);
         let context = folder.join(context);
         let text = read(&file)?;
-        let ignored = ignore::file(Some(&file), &context)
-            .map(|path| Ok((Utf8PathBuf::from(path.to_string_lossy().into_owned()), read(&path)?)))
+        let ignored = ignored::file(Some(&file), &context)
+            .map(|path| -> Result<_> {
+                Ok((Utf8PathBuf::from(path.to_string_lossy().into_owned()), read(&path)?))
+            })
             .transpose()?;
         let args = args.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
         return Ok(Recipe { shown: path.into(), text, ignored, context, target: target.clone(), args });
@@ -139,7 +141,7 @@ fn line(text: &[u8], offset: usize) -> usize {
 fn refused(image: &ImagePlan, shown: &Utf8Path, text: &[u8], refusals: &[Refusal]) -> Error {
     dockerfile_errors::show(shown, text, refusals, &[], FormatArg::Text);
     let error = Error::new(Kind::Config, format!("the image `{}` cannot be built", image.reference));
-    if refusals.iter().all(|refusal| refusal.unsupported) {
+    if refusals.iter().all(|refusal| refusal.rule == Rule::Unsupported) {
         return error.help(
             "another builder may: `jobc image build --builder docker`, and name that image in the job",
         );

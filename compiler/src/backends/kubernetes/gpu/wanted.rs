@@ -1,0 +1,8 @@
+//! Which roles ask for GPUs.
+
+use jobc_schema::plan::{GpuPlan, RolePlan};
+
+/// The GPUs a role asks for; nothing where it asks for none.
+pub(crate) fn wanted(role: &RolePlan) -> Option<&GpuPlan> {
+    role.resources.gpu.as_ref().filter(|gpu| gpu.count > 0)
+}

@@ -1,0 +1,198 @@
+//! What a provider needs of its target: settings, a release, no other provider in its way; and what its units made more.
+
+use jobc_schema::plan::{GpuPlan, RolePlan};
+
+use crate::diagnostic::{Diagnostic, Place, Sink, codes};
+use crate::stdlib::providers::{self, Provider};
+use crate::suggest;
+
+use super::claims;
+use super::cluster::Cluster;
+use super::gpu::{given, lacking, names, needs_memory_unit, provider, wanted};
+use super::release::{Releases, written};
+use super::settings::setting_at;
+
+/// Checks the target against the providers of the job's GPUs, and tells what was rounded.
+pub(super) fn check(cluster: &Cluster<'_>, sink: &mut Sink) {
+    others(cluster, sink);
+    for role in &cluster.job.roles {
+        let Some(gpu) = wanted(role) else { continue };
+        let Ok(provider) = provider(cluster.job, gpu.vendor) else { continue };
+        settings(cluster, role, provider, gpu, sink);
+        if provider.claim.is_some() {
+            release(cluster, role, provider, sink);
+        }
+        rounded(cluster, role, provider, sink);
+        shm(cluster, role, provider, sink);
+    }
+}
+
+/// A size of /dev/shm that is not used, as programs meet the provider's server there.
+fn shm(cluster: &Cluster<'_>, role: &RolePlan, provider: &Provider, sink: &mut Sink) {
+    if role.resources.shm_bytes.is_some() && given(cluster.job, role).is_some_and(|given| given.shared_shm) {
+        sink.push(
+            Diagnostic::info(
+                codes::GPU_PROVIDER_NEEDS,
+                format!("the programs of role `{}` share /dev/shm with the server of `{}`, so its size is the server's", role.name, provider.name),
+            )
+            .at(&role.at().keys(["resources", "shm"]), "is not used")
+            .note("a volume of its own there would cut them off from it"),
+        );
+    }
+}
+
+/// Providers that are declared beside the chosen one and cannot serve the same nodes.
+fn others(cluster: &Cluster<'_>, sink: &mut Sink) {
+    let Some(gpu) = &cluster.settings.gpu else { return };
+    let chosen = gpu.provider.as_deref().unwrap_or("nvidia");
+    for (index, name) in gpu.others.iter().enumerate() {
+        let at = setting_at(cluster.job, ["gpu", "others"]).index(index);
+        let error = |message: String| {
+            Diagnostic::error(codes::GPU_PROVIDERS, message).at_place(Place::target(&at), "")
+        };
+        let (Some(other), Some(chosen)) = (providers::find(name), providers::find(chosen)) else {
+            if providers::find(name).is_none() {
+                let known = suggest::list(names());
+                sink.push(
+                    error(format!("no GPU provider `{name}` is known")).note(format!("known are {known}")),
+                );
+            }
+            continue;
+        };
+        let excludes = |one: &Provider, two: &Provider| one.excludes.contains(&two.name);
+        if excludes(chosen, other) || excludes(other, chosen) {
+            sink.push(
+                error(format!("the GPU providers `{}` and `{}` cannot serve the same nodes", chosen.name, other.name))
+                    .note("each would hand out the same cards; label the nodes of each, and write a target for each with `node_selector`"),
+            );
+        }
+    }
+}
+
+/// Settings that the provider needs.
+fn settings(
+    cluster: &Cluster<'_>,
+    role: &RolePlan,
+    provider: &'static Provider,
+    gpu: &GpuPlan,
+    sink: &mut Sink,
+) {
+    let target = &cluster.job.target.name;
+    let mut lack = |keys: &[&str], what: &str, write: &str| {
+        // The setting itself is not there; the nearest part that is shows where it belongs.
+        let there = match keys {
+            ["gpu"] if cluster.settings.gpu.is_some() => setting_at(cluster.job, ["gpu"]),
+            ["queue"] if cluster.settings.queue.is_some() => setting_at(cluster.job, ["queue"]),
+            _ => setting_at(cluster.job, []),
+        };
+        sink.push(
+            Diagnostic::error(
+                codes::KUBERNETES_SETTING,
+                format!(
+                    "the GPU provider `{}` needs {what}, and target `{target}` does not say it",
+                    provider.name
+                ),
+            )
+            .at_place(Place::target(&there), "")
+            .at(&role.at().keys(["resources", "gpu"]), "asks for GPUs")
+            .note(format!("write for example `{write}`")),
+        );
+    };
+    for lacking in lacking(provider, cluster.settings, &role.name) {
+        let inner = matches!(lacking.keys[..], ["gpu"]);
+        let write = if inner { format!("gpu: {{{}}}", lacking.write) } else { lacking.write.clone() };
+        let what = lacking.write.split(':').next().unwrap_or_default();
+        lack(&lacking.keys, &format!("`{what}`"), &write);
+    }
+    if needs_memory_unit(cluster.job, gpu) {
+        lack(&["gpu"], "`memory_unit`", "gpu: {memory_unit: MiB}");
+    }
+    let queue = cluster.settings.queue.as_ref().and_then(|queue| queue.kueue.as_ref());
+    let volcano = provider.pod.as_ref().is_some_and(|pod| pod.scheduler.as_deref() == Some("volcano"));
+    if let (true, Some(queue)) = (volcano, queue) {
+        sink.push(
+            Diagnostic::error(
+                codes::KUBERNETES_SETTING,
+                format!(
+                    "the GPU provider `{}` has Volcano's scheduler, which does not serve pods of the Kueue queue `{queue}`",
+                    provider.name
+                ),
+            )
+            .at_place(Place::target(&setting_at(cluster.job, ["queue", "kueue"])), "")
+            .note("write `queue: {volcano: NAME}`, or take a provider without a scheduler of its own"),
+        );
+    }
+}
+
+/// A release too old for claims, or one that must be told to do what is asked.
+fn release(cluster: &Cluster<'_>, role: &RolePlan, provider: &Provider, sink: &mut Sink) {
+    let has = Releases::of(cluster.settings).kubernetes;
+    let at = role.at().keys(["resources", "gpu"]);
+    if claims::api_version(has).is_none() {
+        sink.push(
+            Diagnostic::error(
+                codes::KUBERNETES_RELEASE,
+                format!(
+                    "the GPU provider `{}` takes claims, which Kubernetes serves from {} on, not {}",
+                    provider.name,
+                    claims::first_release(),
+                    written(has)
+                ),
+            )
+            .at_place(Place::target(&setting_at(cluster.job, ["release"])), "")
+            .at(&at, "asks for GPUs")
+            .note("take a device plugin, such as `nvidia`, on older clusters"),
+        );
+        return;
+    }
+    let mut notice = |message: String, note: String| {
+        sink.push(Diagnostic::info(codes::GPU_PROVIDER_NEEDS, message).at(&at, "").note(note));
+    };
+    let version = |text: &String| -> Option<(u32, u32)> {
+        let (major, minor) = text.split_once('.')?;
+        Some((major.parse().ok()?, minor.parse().ok()?))
+    };
+    if let Some(least) =
+        provider.requires.get("k8s").filter(|least| version(least).is_some_and(|least| has < least))
+    {
+        notice(
+            format!(
+                "the driver of `{}` asks for Kubernetes {least}, and the target has {}",
+                provider.name,
+                written(has)
+            ),
+            "releases of the driver from before that may serve it".to_owned(),
+        );
+    }
+    if let (true, Some(form)) = (claims::is_shared(cluster.job, role), &provider.claim)
+        && let Some(mps) = &form.mps
+    {
+        notice(
+            format!(
+                "the slices of role `{}` need the feature gate `{}` of `{}`'s driver",
+                role.name, mps.gate, provider.name
+            ),
+            format!(
+                "it is off unless the driver was installed with it; all instances of the role share one card by the claim `{}`",
+                claims::object_name(cluster.job, role)
+            ),
+        );
+    }
+}
+
+/// What the provider's units made more.
+fn rounded(cluster: &Cluster<'_>, role: &RolePlan, provider: &Provider, sink: &mut Sink) {
+    let Some(given) = given(cluster.job, role) else { return };
+    for rounded in &given.rounded {
+        sink.push(
+            Diagnostic::info(
+                codes::GPU_ROUNDED,
+                format!(
+                    "`{}` counts in {}; the slice is rounded up to {}",
+                    provider.name, rounded.unit, rounded.to
+                ),
+            )
+            .at(&role.at().keys(["resources", "gpu", "share", rounded.part.key()]), "asked for here"),
+        );
+    }
+}

@@ -1,0 +1,126 @@
+//! What a Dockerfile tells about the image that it builds.
+
+use indexmap::IndexMap;
+use jobc_dockerfile::{Command, From, Inspection, Instruction, Kind, Refusal, Stage, Variables, Word};
+
+/// What a Dockerfile tells about the image it builds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Facts {
+    /// The image that the built stage stands on in the end; absent where a variable hides it.
+    pub base: Option<String>,
+    /// `ENV` values of the built stage and those below it, with known variables filled in.
+    pub env: IndexMap<String, String>,
+    /// `USER`.
+    pub user: Option<String>,
+    /// `WORKDIR`, joined over its instructions.
+    pub workdir: Option<String>,
+    /// `ENTRYPOINT` as arguments; the shell's where it is written as a command line.
+    pub entrypoint: Option<Vec<String>>,
+    /// `CMD`, in the same form.
+    pub cmd: Option<Vec<String>>,
+    /// `EXPOSE`, as written.
+    pub ports: Vec<String>,
+    /// Images that the file names and `jobc.lock` has, each with its digest.
+    pub locked: IndexMap<String, String>,
+}
+
+/// The stages of a file with what each tells, and what its variables are at each instruction.
+pub(super) struct Stages<'f> {
+    pub(super) file: &'f Inspection,
+    facts: Vec<Facts>,
+    /// The sources of each copy of the context, filled in, with their words.
+    pub(super) copied: Vec<(String, &'f Word)>,
+}
+
+impl<'f> Stages<'f> {
+    /// Walks the file once, in order, as a builder would. What a base image sets stays as it is written.
+    pub(super) fn read(file: &'f Inspection) -> Self {
+        let mut stages = Self { file, facts: Vec::with_capacity(file.stages.len()), copied: Vec::new() };
+        for stage in &file.stages {
+            let facts = stages.of(stage);
+            stages.facts.push(facts);
+        }
+        stages
+    }
+
+    /// What a stage tells, with what it stands on in the end.
+    pub(super) fn facts(&self, stage: usize) -> Facts {
+        self.facts.get(stage).cloned().unwrap_or_default()
+    }
+
+    fn of(&mut self, stage: &'f Stage) -> Facts {
+        let mut facts = match &stage.from {
+            From::Stage(below) => self.facts(*below),
+            From::Scratch => Facts { base: Some("scratch".to_owned()), ..Facts::default() },
+            From::Image { reference, .. } => {
+                Facts { base: (!stage.by_platform).then(|| reference.clone()), ..Facts::default() }
+            }
+        };
+        // A stage inherits variables of the environment, but no arguments.
+        let mut variables = Variables::without_base(self.file, facts.env.clone());
+        for instruction in &stage.instructions {
+            // What cannot be filled in was reported where it could be seen; else the builder says it.
+            let _ = self.take(instruction, &mut variables, &mut facts);
+        }
+        facts.env.clone_from(variables.env());
+        facts
+    }
+
+    fn take(
+        &mut self,
+        instruction: &'f Instruction,
+        variables: &mut Variables<'_>,
+        facts: &mut Facts,
+    ) -> Result<(), Refusal> {
+        match &instruction.kind {
+            Kind::Arg(args) => variables.declare(args)?,
+            Kind::Env(pairs) => drop(variables.set(pairs)?),
+            Kind::User(user) => facts.user = Some(variables.expand(user)?),
+            Kind::Workdir(folder) => {
+                let folder = variables.expand(folder)?;
+                let joined = match &facts.workdir {
+                    _ if folder.starts_with(['/', '$']) => folder,
+                    Some(before) => format!("{}/{folder}", before.trim_end_matches('/')),
+                    // The base image's own folder is not known.
+                    None if facts.base.as_deref() == Some("scratch") => format!("/{folder}"),
+                    None => folder,
+                };
+                facts.workdir = Some(joined);
+            }
+            Kind::Entrypoint(entrypoint) => {
+                facts.entrypoint = Some(argv(entrypoint));
+                // As a builder does: a CMD meant for another ENTRYPOINT is dropped.
+                facts.cmd = None;
+            }
+            Kind::Cmd(cmd) => facts.cmd = Some(argv(cmd)),
+            Kind::Expose(words) => {
+                for word in words {
+                    facts.ports.extend(variables.expand_words(word)?);
+                }
+            }
+            Kind::Copy(copy) | Kind::Add(copy) if copy.from.is_none() => {
+                for source in &copy.sources {
+                    if let jobc_dockerfile::Source::Path(word) = source {
+                        // A quote that is not closed is part of a path to the lint, which knows what to say of it.
+                        let text = variables.expand(word).unwrap_or_else(|_| word.text.clone());
+                        self.copied.push((text, word));
+                    }
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// Pairs of `ENV` or names and defaults of `ARG`, as they are written, without quotes where there are no variables.
+pub(super) fn plain(file: &Inspection, word: &Word) -> String {
+    Variables::without_base(file, IndexMap::new()).expand(word).unwrap_or_else(|_| word.text.clone())
+}
+
+fn argv(command: &Command) -> Vec<String> {
+    match command {
+        Command::Exec(arguments) => arguments.clone(),
+        Command::Shell(text) => vec!["/bin/sh".into(), "-c".into(), text.clone()],
+    }
+}

@@ -1,0 +1,50 @@
+//! A Dockerfile with all that its job says of it, and where its findings are reported.
+
+use camino::Utf8Path;
+use indexmap::IndexMap;
+use jobc_dockerfile::{Refusal, Rule};
+use jobc_schema::Pointer;
+
+use super::finding::diagnostic;
+use crate::diagnostic::{Severity, Sink};
+use crate::files::Files;
+use crate::lock::Lock;
+use crate::source::{SourceId, Span};
+
+/// A Dockerfile, and how the job builds it.
+pub struct Request<'a> {
+    /// The file's text in the sources.
+    pub source: SourceId,
+    /// What the file holds, which may not be text.
+    pub bytes: &'a [u8],
+    /// The build context, relative to the job file.
+    pub context: &'a Utf8Path,
+    /// The stage to build; the last one where absent.
+    pub target: Option<&'a str>,
+    /// Build arguments the job gives.
+    pub args: &'a IndexMap<String, String>,
+    /// Where the job file declares the image: `target` and `args` stand below.
+    pub declared_at: &'a Pointer,
+    /// Files beside the job file.
+    pub files: &'a dyn Files,
+    /// The digests of `jobc.lock`.
+    pub lock: &'a Lock,
+}
+
+impl Request<'_> {
+    /// A place of the file as one of the sources.
+    pub(super) fn span(&self, range: &std::ops::Range<usize>) -> Span {
+        Span::new(self.source, range.start, range.end)
+    }
+
+    /// Reports what the reader says: at its line, or where the job asks for what is not there.
+    pub(super) fn push(&self, refusal: &Refusal, severity: Severity, sink: &mut Sink) {
+        let found = diagnostic(refusal, severity, self.source, self.bytes);
+        sink.push(match &refusal.rule {
+            Rule::Target => found.at(&self.declared_at.key("target"), "to be built"),
+            Rule::Argument(name) => found.at_key(&self.declared_at.keys(["args", name]), "given here"),
+            _ if found.labels.is_empty() => found.at_span(self.span(&(0..0)), ""),
+            _ => found,
+        });
+    }
+}

@@ -1,0 +1,38 @@
+//! One job of the file.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use indexmap::IndexMap;
+use jobc_schema::{Pointer, Scalar};
+
+use crate::document::Document;
+use crate::expression::CodeSpan;
+
+/// One job of the file: with a matrix there are several.
+#[derive(Clone, Debug)]
+pub struct Variant {
+    /// The document with its early expressions filled in.
+    pub document: Document,
+    /// The number behind the job's name, in a matrix.
+    pub suffix: Option<u32>,
+    /// The combination of matrix values.
+    pub matrix: IndexMap<String, Scalar>,
+    /// The parameters with their values.
+    pub params: IndexMap<String, Scalar>,
+    /// How many jobs of the matrix may run at once.
+    pub max_parallel: Option<u32>,
+    /// Where strings stand whose expressions have been reported: what later passes find there is no news.
+    pub broken: BTreeSet<Pointer>,
+    /// Where the expressions that were left stand, by the pointer of their string, in order.
+    pub late: BTreeMap<Pointer, Vec<CodeSpan>>,
+}
+
+impl Variant {
+    /// The name of the job this variant is: `NAME`, or `NAME-<i>` in a matrix.
+    pub fn job_name(&self, name: &str) -> String {
+        match self.suffix {
+            Some(suffix) => format!("{name}-{suffix}"),
+            None => name.to_owned(),
+        }
+    }
+}

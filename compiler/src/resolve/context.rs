@@ -1,0 +1,59 @@
+//! What the parts of the pass share: the job, and what its roles know of each other.
+
+use std::sync::Arc;
+
+use indexmap::IndexMap;
+use jobc_schema::Job;
+use jobc_schema::gpu::Gpu;
+use jobc_schema::role::Role;
+
+use crate::expand::Variant;
+use crate::expression::Engine;
+use crate::files::Files;
+use crate::lock::Lock;
+
+/// What the parts of the pass share.
+pub(super) struct Context<'a> {
+    pub(super) job: &'a Job,
+    pub(super) variant: &'a Variant,
+    /// The job's name, with the variant's number.
+    pub(super) name: String,
+    pub(super) engine: Engine,
+    /// Instances and GPUs of every role.
+    pub(super) table: Arc<RoleTable>,
+    pub(super) files: &'a dyn Files,
+    pub(super) lock: &'a Lock,
+}
+
+impl Context<'_> {
+    /// The role of that name with its facts.
+    pub(super) fn role(&self, name: &str) -> Option<(&Role, RoleFacts)> {
+        Some((self.job.roles.get(name)?, *self.table.get(name)?))
+    }
+}
+
+/// What other roles may know of a role.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RoleFacts {
+    pub(super) instances: u32,
+    /// GPUs, or slices, of an instance.
+    pub(super) gpus: u32,
+}
+
+/// The roles by name, in the order of the file.
+pub(super) type RoleTable = IndexMap<String, RoleFacts>;
+
+/// Reads what roles know of each other.
+pub(super) fn role_table(job: &Job) -> RoleTable {
+    job.roles
+        .iter()
+        .map(|(name, role)| {
+            let gpus = match role.resources.as_ref().and_then(|r| r.gpu.as_ref()) {
+                None => 0,
+                Some(Gpu::Count(count)) => *count,
+                Some(Gpu::Rules(rules)) => rules.count.unwrap_or(1),
+            };
+            (name.clone(), RoleFacts { instances: role.instances.unwrap_or(1), gpus })
+        })
+        .collect()
+}

@@ -1,0 +1,29 @@
+//! What the schema refuses: a value, and the part of the schema that does.
+
+use jobc_schema::Pointer;
+use serde_json::Value as Json;
+
+use crate::document::Node;
+
+use super::schema::Schema;
+
+/// A value that the schema refuses, and the part of the schema that does.
+pub(super) struct Refused<'a> {
+    /// Where the value stands.
+    pub(super) at: Pointer,
+    /// The steps of `at`.
+    pub(super) segments: Vec<String>,
+    /// The value.
+    pub(super) node: &'a Node,
+    /// What is allowed there.
+    pub(super) part: &'a Json,
+    /// The whole schema.
+    pub(super) schema: &'a Schema,
+}
+
+impl Refused<'_> {
+    /// The key, or the index, of the value.
+    pub(super) fn last(&self) -> &str {
+        self.segments.last().map_or("", String::as_str)
+    }
+}

@@ -1,0 +1,41 @@
+//! The keys of a map: what stands below them, which of some are written, and which exclude each other.
+
+use jobc_schema::Pointer;
+
+use crate::diagnostic::{Diagnostic, codes};
+use crate::document::{Entry, Node};
+
+use super::super::place;
+use super::super::report::Report;
+
+/// The entries of a map under a key, with their places.
+pub(super) fn below<'a>(
+    node: &'a Node,
+    at: &Pointer,
+    key: &str,
+) -> impl Iterator<Item = (Pointer, &'a Entry)> {
+    let at = at.key(key);
+    let entries = node.get(key).map_or(&[][..], Node::entries);
+    entries.iter().map(move |entry| (at.key(&entry.key), entry))
+}
+
+/// Reports keys of one map that exclude each other; the first is the one that is marked.
+pub(super) fn exclude(report: &mut Report<'_>, at: &Pointer, keys: &[&str], why: &str) {
+    let [first, rest @ ..] = keys else { return };
+    let names: Vec<String> = keys.iter().map(|key| format!("`{key}`")).collect();
+    let (last, others) = names.split_last().map_or(("", &[][..]), |(last, others)| (last.as_str(), others));
+    let mut diagnostic = Diagnostic::error(
+        codes::EXCLUSIVE,
+        format!("{} and {last} exclude each other{}", others.join(", "), place::within(&place::segments(at))),
+    )
+    .at_place(report.key(&at.key(first)), "");
+    for key in rest {
+        diagnostic = diagnostic.at_place(report.key(&at.key(key)), "and here");
+    }
+    report.push(diagnostic.note(why));
+}
+
+/// The keys of a map that are among some.
+pub(super) fn present<'k>(node: &Node, keys: &[&'k str]) -> Vec<&'k str> {
+    keys.iter().copied().filter(|key| node.get(key).is_some()).collect()
+}

@@ -1,0 +1,54 @@
+//! What is offered at a place.
+
+use lsp_types::CompletionItemKind;
+
+use super::snippet;
+
+/// One thing to insert.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Item {
+    pub(super) label: String,
+    pub(super) kind: CompletionItemKind,
+    /// What is inserted, in the syntax of snippets.
+    pub(super) insert: String,
+    /// A few words behind the label.
+    pub(super) detail: String,
+    /// Markdown.
+    pub(super) documentation: String,
+    /// Names before words before keys before blocks.
+    pub(super) rank: u8,
+}
+
+impl Item {
+    pub(super) fn new(kind: CompletionItemKind, label: &str) -> Self {
+        let insert = snippet::escaped(label);
+        Self {
+            label: label.to_owned(),
+            kind,
+            insert,
+            detail: String::new(),
+            documentation: String::new(),
+            rank: 0,
+        }
+    }
+
+    pub(super) fn detail(mut self, detail: impl Into<String>) -> Self {
+        self.detail = detail.into();
+        self
+    }
+
+    pub(super) fn documentation(mut self, text: impl Into<String>) -> Self {
+        self.documentation = text.into();
+        self
+    }
+
+    pub(super) fn insert(mut self, snippet: impl Into<String>) -> Self {
+        self.insert = snippet.into();
+        self
+    }
+
+    pub(super) fn rank(mut self, rank: u8) -> Self {
+        self.rank = rank;
+        self
+    }
+}

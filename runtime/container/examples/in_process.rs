@@ -1,0 +1,126 @@
+//! Starts containers from inside a process that is already running, as a supervisor does, and says how long it takes.
+//!
+//! ```text
+//! in_process BUNDLE STATES ROUNDS [--gang N] [--threads N] [--heap MIB]
+//! ```
+//!
+//! A round starts a gang of containers of the bundle (1 unless given), waits for all and deletes them. Threads share the
+//! work (1 unless given; a supervisor has one a core, and at most four), and the heap is memory that this process holds
+//! and has written to meanwhile. Prints a line of JSON: the milliseconds of each round up to
+//! the last container's start, and up to its end. `tests/bench/start` calls this; the bundle must name no `cgroupsPath`,
+//! so that each container has a group of its own.
+#![forbid(unsafe_code)]
+
+use std::path::Path;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use jobc_container::bundle::Bundle;
+use jobc_container::container::make::{self, Made, Request, Then};
+use jobc_container::state::Id;
+use jobc_container::state::store::Store;
+use jobc_sys::error::{Error, Kind, Result};
+
+/// What was asked for on the command line.
+struct Asked {
+    bundle: String,
+    states: String,
+    rounds: usize,
+    gang: usize,
+    threads: usize,
+    heap: usize,
+}
+
+fn asked() -> Option<Asked> {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let option = |name: &str| {
+        words
+            .iter()
+            .position(|word| word == name)
+            .and_then(|at| words.get(at + 1))
+            .and_then(|word| word.parse().ok())
+    };
+    Some(Asked {
+        bundle: words.first()?.clone(),
+        states: words.get(1)?.clone(),
+        rounds: words.get(2)?.parse().ok()?,
+        gang: option("--gang").unwrap_or(1),
+        threads: option("--threads").unwrap_or(1).max(1),
+        heap: option("--heap").unwrap_or(0) << 20,
+    })
+}
+
+fn main() {
+    let Some(asked) = asked() else {
+        eprintln!("usage: in_process BUNDLE STATES ROUNDS [--gang N] [--threads N] [--heap MIB]");
+        std::process::exit(2);
+    };
+    // Every page is written to, so that it is memory and not a promise.
+    let mut heap = vec![0u8; asked.heap];
+    for page in heap.chunks_mut(4096) {
+        page[0] = 1;
+    }
+    match measure(&asked) {
+        Ok(rounds) => {
+            let started: Vec<f64> = rounds.iter().map(|round| round.0).collect();
+            let ended: Vec<f64> = rounds.iter().map(|round| round.1).collect();
+            println!("{}", serde_json::json!({"started_ms": started, "ended_ms": ended}));
+        }
+        Err(error) => {
+            eprintln!("in_process: {error}");
+            std::process::exit(1);
+        }
+    }
+    std::hint::black_box(&heap);
+}
+
+fn measure(asked: &Asked) -> Result<Vec<(f64, f64)>> {
+    let store = Store::new(&asked.states);
+    let bundle = Bundle::open(Path::new(&asked.bundle))?;
+    let mut rounds = Vec::with_capacity(asked.rounds);
+    // One more than asked for: the first is to warm up.
+    for round in 0..=asked.rounds {
+        let milliseconds = measure_round(asked, &store, &bundle, round)?;
+        if round > 0 {
+            rounds.push(milliseconds);
+        }
+    }
+    Ok(rounds)
+}
+
+/// The milliseconds up to the last start, and up to the last end.
+fn measure_round(asked: &Asked, store: &Store, bundle: &Bundle, round: usize) -> Result<(f64, f64)> {
+    let begun = Instant::now();
+    let next = AtomicUsize::new(0);
+    let all_started = Barrier::new(asked.threads);
+    // A container ends with the thread that made it, so each thread stays with its own.
+    let share = || {
+        let made: Result<Vec<Made>> = std::iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed))
+            .take_while(|member| *member < asked.gang)
+            .map(|member| {
+                let id = Id::new(&format!("in-process-{}-{round}-{member}", std::process::id()))?;
+                make::begin(store, &id)?.make(bundle, Request::default(), Then::Attend, None)
+            })
+            .collect();
+        all_started.wait();
+        let started = begun.elapsed();
+        made?.into_iter().try_for_each(end)?;
+        Ok(started)
+    };
+    let started: Result<Vec<Duration>> = std::thread::scope(|scope| {
+        let others: Vec<_> = (1..asked.threads).map(|_| scope.spawn(share)).collect();
+        let own = share();
+        others.into_iter().map(|other| other.join().expect("no thread panics")).chain([own]).collect()
+    });
+    let started = started?.into_iter().max().unwrap_or_default();
+    Ok((started.as_secs_f64() * 1000.0, begun.elapsed().as_secs_f64() * 1000.0))
+}
+
+/// Waits for a container's end and deletes it.
+fn end(made: Made) -> Result<()> {
+    match made.process.wait()?.code() {
+        0 => made.container.delete(true).map(drop),
+        code => Err(Error::new(Kind::State, format!("a container ended with {code}"))),
+    }
+}

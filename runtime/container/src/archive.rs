@@ -1,0 +1,159 @@
+//! A root file system from an archive: rootfs.tar, .tar.gz or .tgz, which nobody has looked through.
+//!
+//! Every entry is placed below a descriptor of the new root by openat2(2) `RESOLVE_IN_ROOT`, so that no name and no link of
+//! the archive leads out of it; see [`tree`]. What is unpacked gets its name at the very end: a root that is there is whole.
+
+mod place;
+pub mod tree;
+
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::decompress::{Bounded, ahead, decompressed};
+use crate::remove::remove;
+use crate::tar::{End, Entry, Kind as Is, Reader};
+use jobc_sys::error::{Error, Kind, Result, because};
+use tree::{Attributes, Owners, Tree};
+
+/// The largest file, so that a few bytes which claim to be a sparse file without end cost no hours.
+const LARGEST_FILE: u64 = 2 << 40;
+
+/// Unpacks an archive to a folder that is not there yet.
+///
+/// Started by root, everything gets the owner, group, device number, permission bits and file capabilities of the archive;
+/// by anybody else, it all belongs to them, and set-user-id bits and devices below /dev, which every container gets anew, are
+/// left out. On an error nothing is left. What a killed run left behind is removed.
+pub fn unpack(archive: &Path, root: &Path) -> Result<()> {
+    unpack_unless(&AtomicBool::new(false), archive, root)
+}
+
+/// The same, which ends with an error soon after `stopped` has become true.
+pub fn unpack_unless(stopped: &AtomicBool, archive: &Path, root: &Path) -> Result<()> {
+    let owners = if rustix::process::geteuid().is_root() { Owners::Kept } else { Owners::Mine };
+    unpack_as(archive, root, owners, stopped)
+}
+
+/// The same for an archive that is data: as if a normal user had started it, so nothing belongs to anybody else.
+pub fn unpack_data_unless(stopped: &AtomicBool, archive: &Path, folder: &Path) -> Result<()> {
+    unpack_as(archive, folder, Owners::Mine, stopped)
+}
+
+fn unpack_as(archive: &Path, root: &Path, owners: Owners, stopped: &AtomicBool) -> Result<()> {
+    let begun = root.with_extension("part");
+    remove(&begun)?;
+    let result = make(archive, &begun, owners, stopped).and_then(|()| {
+        fs::rename(&begun, root).map_err(|error| {
+            Error::new(Kind::Machine, format!("cannot name `{}`: {}", root.display(), because(&error)))
+        })
+    });
+    if result.is_err() {
+        // The first error is the one to tell.
+        let _ = remove(&begun);
+    }
+    result
+}
+
+fn make(archive: &Path, root: &Path, owners: Owners, stopped: &AtomicBool) -> Result<()> {
+    let shown = archive.display();
+    let failed = |error: io::Error| match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            Error::new(Kind::Machine, format!("no space left to unpack `{shown}` to `{}`", root.display()))
+                .help("unpack it to a folder on a larger disk, and give that as the root")
+        }
+        io::ErrorKind::UnexpectedEof => Error::new(Kind::Machine, format!("`{shown}` is truncated: {error}")),
+        _ => Error::new(Kind::Machine, format!("cannot unpack `{shown}`: {}", because(&error))),
+    };
+    fs::create_dir(root).map_err(failed)?;
+    let mut tree = Tree::new(root, owners).map_err(failed)?;
+    let file = BufReader::with_capacity(1 << 18, File::open(archive).map_err(failed)?);
+    let content = Bounded::new(decompressed(file).map_err(failed)?, u64::MAX, stopped);
+    ahead::reading(
+        content,
+        |_| {},
+        |content| {
+            if fill(&mut tree, content, u64::MAX, stopped)? == End::Unmarked {
+                return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "it has no end mark"));
+            }
+            tree.finish()
+        },
+    )
+    .map_err(failed)
+}
+
+/// Puts the entries of an archive into a tree, `most` of them at most, reads the archive to its last byte, and tells how it
+/// ended.
+///
+/// # Errors
+///
+/// `InvalidData` and `UnexpectedEof` for what is wrong with the archive, with the entry's name; those of the file system.
+pub fn fill(tree: &mut Tree, archive: impl BufRead, most: u64, stopped: &AtomicBool) -> io::Result<End> {
+    let mut reader = Reader::new(archive);
+    let mut count = 0;
+    while let Some(entry) = reader.next().map_err(damaged)? {
+        if stopped.load(Ordering::Relaxed) {
+            return Err(io::Error::other("it was given up"));
+        }
+        count += 1;
+        if count > most {
+            return Err(invalid(&format!("more than {most} entries")));
+        }
+        put(&entry, &mut reader, tree).map_err(|error| {
+            let name = String::from_utf8_lossy(&entry.path);
+            io::Error::new(error.kind(), format!("`{name}`: {}", because(&error)))
+        })?;
+    }
+    let end = reader.end().unwrap_or(End::Unmarked);
+    let mut rest = reader.into_inner();
+    loop {
+        match rest.fill_buf()?.len() {
+            0 => return Ok(end),
+            _ if stopped.load(Ordering::Relaxed) => return Err(io::Error::other("it was given up")),
+            count => rest.consume(count),
+        }
+    }
+}
+
+/// Puts one entry into the tree.
+fn put<R: BufRead>(entry: &Entry, reader: &mut Reader<R>, tree: &mut Tree) -> io::Result<()> {
+    if tree.take_whiteout(&entry.path)? {
+        return Ok(());
+    }
+    let attributes = Attributes::of(entry)?;
+    match entry.kind {
+        Is::File if entry.size > LARGEST_FILE => Err(invalid("a file of more than 2 TiB")),
+        Is::File => tree.file(entry, &attributes, reader),
+        Is::Folder => tree.folder(&entry.path, attributes),
+        Is::Symlink | Is::HardLink if entry.link.is_empty() => Err(invalid("a link to nothing")),
+        Is::Symlink => tree.symlink(&entry.path, &entry.link, &attributes),
+        Is::HardLink => tree.hard_link(&entry.path, &entry.link),
+        Is::Fifo => tree.node(&entry.path, rustix::fs::FileType::Fifo, 0, &attributes),
+        Is::Character | Is::Block => {
+            let (major, minor) = entry.device;
+            let kind = if entry.kind == Is::Character {
+                rustix::fs::FileType::CharacterDevice
+            } else {
+                rustix::fs::FileType::BlockDevice
+            };
+            tree.node(&entry.path, kind, rustix::fs::makedev(major, minor), &attributes)
+        }
+    }
+}
+
+/// What is wrong with an archive itself, rather than with one of its entries.
+fn damaged(error: io::Error) -> io::Error {
+    let said = error.to_string();
+    // The reader names the entry where it knows it.
+    if error.kind() != io::ErrorKind::InvalidData || said.starts_with('`') {
+        return error;
+    }
+    io::Error::new(error.kind(), format!("it is no tar archive, or it is damaged: {said}"))
+}
+
+fn invalid(message: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, message.to_owned())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,119 @@
+//! Where an entry of an archive stands: the folder it is made in, by descriptor, and its last name.
+//!
+//! The folder is resolved below the root as a process with that root would see it: a link inside leads inside, `..` and
+//! absolute targets end at the root. Nobody else sees the tree before it is whole, so nothing changes in between.
+
+use std::ffi::CString;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+
+use rustix::fs::{AtFlags, Mode, OFlags, Stat};
+use rustix::io::Errno;
+
+use super::invalid;
+use jobc_sys::inside::open_inside;
+
+/// The root, and the folder of the last entry: most entries stand in the same one as the one before.
+pub(super) struct Places {
+    root: Rc<OwnedFd>,
+    last: Option<(Vec<u8>, Rc<OwnedFd>)>,
+}
+
+/// Folders that had to be made on the way to an entry, and whether each took the place of a whiteout.
+pub(super) type Made = Vec<(Vec<u8>, bool)>;
+
+impl Places {
+    pub(super) fn new(root: OwnedFd) -> Self {
+        Self { root: Rc::new(root), last: None }
+    }
+
+    pub(super) fn root(&self) -> &OwnedFd {
+        &self.root
+    }
+
+    /// What was remembered may be another folder by now.
+    pub(super) fn forget(&mut self) {
+        self.last = None;
+    }
+
+    /// The folder an entry stands in, made where it is missing, and the entry's last name.
+    pub(super) fn of(&mut self, path: &[u8], made: &mut Made) -> io::Result<(Rc<OwnedFd>, CString)> {
+        let names = names(path)?;
+        let Some((name, folders)) = names.split_last() else { return Err(invalid("the root itself")) };
+        let name = c_string(name)?;
+        let key = folders.join(&b'/');
+        if let Some((last, folder)) = &self.last
+            && *last == key
+        {
+            return Ok((folder.clone(), name));
+        }
+        let whole = c_string(if key.is_empty() { b"." } else { &key })?;
+        let folder = match open_inside(&self.root, &whole, OFlags::PATH | OFlags::DIRECTORY) {
+            Ok(folder) => Rc::new(folder),
+            Err(Errno::NOENT | Errno::NOTDIR) => self.make(folders, made)?,
+            Err(errno) => return Err(errno.into()),
+        };
+        self.last = Some((key, folder.clone()));
+        Ok((folder, name))
+    }
+
+    /// Makes what is missing of a path, one folder after the other.
+    fn make(&self, folders: &[&[u8]], made: &mut Made) -> io::Result<Rc<OwnedFd>> {
+        let mut parent = self.root.clone();
+        for depth in 1..=folders.len() {
+            let path = folders[..depth].join(&b'/');
+            let whole = c_string(&path)?;
+            let open = || open_inside(&self.root, &whole, OFlags::PATH | OFlags::DIRECTORY);
+            let name = c_string(folders[depth - 1])?;
+            parent = Rc::new(match open() {
+                Err(Errno::NOENT) => {
+                    match rustix::fs::mkdirat(&parent, &name, Mode::RWXU) {
+                        Err(Errno::EXIST) => {
+                            return Err(invalid("behind a link that leads nowhere in the root"));
+                        }
+                        other => other?,
+                    }
+                    made.push((path.clone(), false));
+                    open()?
+                }
+                Err(Errno::NOTDIR) if look(&parent, &name)?.is_some_and(|there| is_whiteout(&there)) => {
+                    rustix::fs::unlinkat(&parent, &name, AtFlags::empty())?;
+                    rustix::fs::mkdirat(&parent, &name, Mode::RWXU)?;
+                    made.push((path.clone(), true));
+                    open()?
+                }
+                other => other?,
+            });
+        }
+        Ok(parent)
+    }
+}
+
+/// What stands under a name, links not followed.
+pub(super) fn look(parent: &OwnedFd, name: &CString) -> io::Result<Option<Stat>> {
+    match rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Err(Errno::NOENT) => Ok(None),
+        other => Ok(Some(other?)),
+    }
+}
+
+/// Whether this is what an overlay takes for a whiteout: the character device 0:0.
+pub(super) fn is_whiteout(stat: &Stat) -> bool {
+    let kind = rustix::fs::FileType::from_raw_mode(stat.st_mode);
+    kind == rustix::fs::FileType::CharacterDevice && stat.st_rdev == 0
+}
+
+/// The names a path consists of. An absolute path begins at the root; one with `..` is refused, as tar(1) refuses it.
+pub(super) fn names(path: &[u8]) -> io::Result<Vec<&[u8]>> {
+    let names: Vec<&[u8]> =
+        path.split(|&byte| byte == b'/').filter(|name| !matches!(*name, b"" | b".")).collect();
+    if names.contains(&&b".."[..]) {
+        return Err(invalid("a path with `..`"));
+    }
+    Ok(names)
+}
+
+pub(super) fn c_string(bytes: &[u8]) -> io::Result<CString> {
+    CString::new(bytes).map_err(|_| invalid("a path with a NUL byte"))
+}

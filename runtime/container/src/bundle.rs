@@ -1,0 +1,92 @@
+//! A bundle: a folder with config.json, made by `jobc build` or by any other OCI tool.
+
+use std::fs::File;
+use std::io::{ErrorKind, Read as _};
+use std::path::{Path, PathBuf};
+
+use crate::config::Config;
+use jobc_sys::error::{Error, Kind, Result, because};
+
+/// The most of a config.json that is read: far above a profile of every system call, far below what a machine has.
+const LARGEST: u64 = 16 << 20;
+
+/// A folder with a config.json that was read.
+#[derive(Clone, Debug)]
+pub struct Bundle {
+    /// The folder, absolute and without symbolic links: relative paths of its config.json begin here.
+    pub dir: PathBuf,
+    /// What its config.json says.
+    pub config: Config,
+    /// Its config.json as it was read.
+    pub text: Vec<u8>,
+}
+
+impl Bundle {
+    /// Opens a folder and reads its config.json; the values in it are not checked yet, see [`Config::check`].
+    pub fn open(dir: &Path) -> Result<Self> {
+        let shown = dir.display();
+        let dir = std::fs::canonicalize(dir).map_err(|error| {
+            Error::new(Kind::Config, format!("cannot open `{shown}`: {}", because(&error)))
+        })?;
+        let file = match File::open(dir.join("config.json")) {
+            Ok(file) => file,
+            Err(error) if error.kind() == ErrorKind::NotADirectory => {
+                let error = Error::new(Kind::Config, format!("`{shown}` is not a bundle: it is a file"));
+                return Err(error.help(match dir.file_name().and_then(|name| name.to_str()) {
+                    Some("config.json") => "name the folder the config.json is in",
+                    _ => "a bundle is a folder with a config.json; `jobc build` makes one for each task of a job file",
+                }));
+            }
+            Err(error) => return Err(refused(&dir, &error)),
+        };
+        let unreadable = |error: std::io::Error| {
+            Error::new(Kind::Config, format!("cannot read config.json: {}", because(&error)))
+        };
+        // As much as it is now, so that it takes one call; it may grow meanwhile.
+        let status = file.metadata().map_err(unreadable)?;
+        let size = usize::try_from(status.len().min(LARGEST)).unwrap_or_default();
+        let mut text = vec![0; size + 64];
+        let read = (&file).read(&mut text).map_err(unreadable)?;
+        text.truncate(read);
+        // All that there was, and asked for more: a file's end (read(2)). Whatever else it is may have more to give.
+        if !status.is_file() || read != size {
+            file.take((LARGEST + 1).saturating_sub(read as u64))
+                .read_to_end(&mut text)
+                .map_err(unreadable)?;
+        }
+        if text.len() as u64 > LARGEST {
+            return Err(Error::new(Kind::Config, "config.json is larger than 16 MiB")
+                .help("no bundle needs that much; check that the file is a container's configuration"));
+        }
+        Ok(Self { config: Config::read(&text)?, dir, text })
+    }
+
+    /// The value of an annotation, such as `dev.jobc.image`.
+    pub fn annotation(&self, key: &str) -> Option<&str> {
+        self.config.spec.annotations().as_ref()?.get(key).map(String::as_str)
+    }
+}
+
+/// Why a folder has no config.json that can be opened, by what else is in it.
+fn refused(dir: &Path, error: &std::io::Error) -> Error {
+    let shown = dir.display();
+    if error.kind() != std::io::ErrorKind::NotFound {
+        return Error::new(Kind::Config, format!("cannot open `{shown}/config.json`: {}", because(error)));
+    }
+    let error = Error::new(Kind::Config, format!("`{shown}` is not a bundle: it has no config.json"));
+    if dir.join("plan.json").is_file() {
+        let bundles = dir.join("oci");
+        return error.help(if bundles.is_dir() {
+            format!("it is the folder of a plan; its bundles are the folders in `{}`", bundles.display())
+        } else {
+            "it is the folder of a plan without bundles; build it with `--backend oci`".to_owned()
+        });
+    }
+    if ["job.yaml", "job.yml"].iter().any(|name| dir.join(name).is_file()) {
+        return error.help("it holds a job file; `jobc build` makes bundles of it");
+    }
+    error.help("a bundle is a folder with a config.json and a root file system")
+}
+
+#[cfg(test)]
+mod tests;

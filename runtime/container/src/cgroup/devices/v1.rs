@@ -1,0 +1,61 @@
+//! The rules as version 1 keeps them: all devices denied but some, or all allowed but some.
+//!
+//! The kernel keeps one list of exceptions (security/device_cgroup.c): taking a device out of a rule about many has no
+//! form there. A type of `a` is understood for everything only, so a rule about both types is written twice.
+
+use super::{ALL, DeviceKind, PLACE, Rule};
+use jobc_sys::error::{Error, Kind, Result};
+
+/// What is written to `devices.deny` and `devices.allow`, in order: the file's name and one line.
+///
+/// # Errors
+///
+/// A list that takes some devices out of a rule about more of them.
+pub(crate) fn writes(rules: &[Rule]) -> Result<Vec<(&'static str, String)>> {
+    let mut all_allowed = false;
+    let mut exceptions: Vec<Rule> = vec![];
+    for rule in rules.iter().flat_map(by_kind) {
+        if rule.is_about_all() {
+            all_allowed = rule.allow;
+            exceptions.clear();
+        } else if rule.allow == all_allowed {
+            take(&mut exceptions, &rule)?;
+        } else if let Some(same) = exceptions.iter_mut().find(|one| one.same_devices(&rule)) {
+            same.access |= rule.access;
+        } else {
+            exceptions.push(rule);
+        }
+    }
+    let (first, other) =
+        if all_allowed { ("devices.allow", "devices.deny") } else { ("devices.deny", "devices.allow") };
+    let mut writes = vec![(first, "a".to_owned())];
+    writes.extend(exceptions.iter().map(|rule| (other, rule.to_string())));
+    Ok(writes)
+}
+
+/// The rule once for character and once for block devices, unless it is about one of them or about everything.
+fn by_kind(rule: &Rule) -> Vec<Rule> {
+    if rule.kind.is_some() || rule.is_about_all() {
+        return vec![*rule];
+    }
+    [DeviceKind::Character, DeviceKind::Block].map(|kind| Rule { kind: Some(kind), ..*rule }).into()
+}
+
+/// Takes what `rule` speaks of out of the exceptions.
+fn take(exceptions: &mut Vec<Rule>, rule: &Rule) -> Result<()> {
+    for exception in exceptions.iter_mut() {
+        if exception.access & rule.access == 0 {
+            continue;
+        }
+        if rule.covers(exception) {
+            exception.access &= ALL & !rule.access;
+        } else if rule.meets(exception) {
+            let message = format!("version 1 of control groups cannot take `{rule}` out of `{exception}`");
+            return Err(Error::new(Kind::Unenforceable, message)
+                .at(PLACE)
+                .help("list the devices one by one, or run on a machine with cgroup v2"));
+        }
+    }
+    exceptions.retain(|exception| exception.access != 0);
+    Ok(())
+}

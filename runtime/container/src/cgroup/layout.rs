@@ -1,0 +1,239 @@
+//! Where control groups are on this machine: version 1, version 2, or version 1 with an empty unified tree beside it.
+//!
+//! All of it stands in `/proc/self/mountinfo` and `/proc/self/cgroup` (proc(5), cgroups(7)), each read once.
+
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use rustix::buffer::spare_capacity;
+use rustix::fs::{Mode, OFlags, open};
+use rustix::io::Errno;
+
+use super::controller::Controller;
+use jobc_sys::error::{Error, Result};
+use jobc_sys::kernel_file::{self, unescaped};
+
+/// The hierarchies of this machine, and where this process is in them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Layout {
+    /// The hierarchies of version 1, in the order of `/proc/self/cgroup`.
+    pub hierarchies: Vec<Hierarchy>,
+    /// The tree of version 2.
+    pub unified: Option<Unified>,
+}
+
+/// A mounted hierarchy of version 1.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hierarchy {
+    /// Where it is mounted.
+    pub mount: PathBuf,
+    /// Its name: the controllers with commas, or `name=…` for one without.
+    pub name: String,
+    /// The controllers in it that this program knows.
+    pub controllers: Vec<Controller>,
+    /// The group of this process, relative to the mount; nothing where it cannot be seen from here.
+    pub own: Option<PathBuf>,
+    /// Whether it is mounted for writing; who may write is another question.
+    pub writable: bool,
+}
+
+/// The mounted tree of version 2.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unified {
+    /// Where it is mounted.
+    pub mount: PathBuf,
+    /// The controllers that groups of it can have: those that no hierarchy of version 1 holds. Looked up when first asked for.
+    pub controllers: OnceLock<Vec<Controller>>,
+    /// The group of this process, relative to the mount; nothing where it cannot be seen from here.
+    pub own: Option<PathBuf>,
+    /// Whether it is mounted for writing; who may write is another question.
+    pub writable: bool,
+}
+
+/// Which of the two interfaces a controller has here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Version {
+    /// A hierarchy of its own, or shared with few others.
+    V1,
+    /// The unified tree.
+    V2,
+}
+
+impl Layout {
+    /// Looks where control groups are mounted and which groups this process is in.
+    ///
+    /// No mounted control groups at all are no error: the layout is empty then.
+    pub fn detect() -> Result<Self> {
+        let mut layout = Self::seen(Path::new("/proc/self/cgroup"))?;
+        if let Some(unified) = &mut layout.unified {
+            // Most of what is limited is found in version 1 where there is one, and nobody asks what else there is.
+            unified.controllers = OnceLock::new();
+        }
+        Ok(layout)
+    }
+
+    /// Looks which groups another process is in; `own` means that process's. The unified tree seems to have no controllers.
+    pub(super) fn of(pid: u32) -> Result<Self> {
+        Self::seen(&PathBuf::from(format!("/proc/{pid}/cgroup")))
+    }
+
+    fn seen(own: &Path) -> Result<Self> {
+        Ok(Self::parse(&read(Path::new("/proc/self/mountinfo"))?, &read_whole(own)?))
+    }
+
+    /// The layout that the two files describe, with no controllers in the unified tree.
+    pub fn parse(mountinfo: &str, own: &str) -> Self {
+        let mounts: Vec<Mount> = mountinfo.lines().filter_map(Mount::parse).collect();
+        let mut layout = Self::default();
+        for line in own.lines() {
+            // `4:memory:/user/task`, `0::/user/task`
+            let mut parts = line.splitn(3, ':');
+            let (Some(_), Some(name), Some(path)) = (parts.next(), parts.next(), parts.next()) else {
+                continue;
+            };
+            let Some(mount) = best(&mounts, name) else { continue };
+            let (own, writable) = (mount.relative(path), mount.writable);
+            let mount = mount.point.clone();
+            if name.is_empty() {
+                layout.unified = Some(Unified { mount, controllers: vec![].into(), own, writable });
+            } else {
+                let controllers = name.split(',').filter_map(Controller::named).collect();
+                layout.hierarchies.push(Hierarchy {
+                    mount,
+                    name: name.to_owned(),
+                    controllers,
+                    own,
+                    writable,
+                });
+            }
+        }
+        layout
+    }
+
+    /// Which interface a controller has here; nothing where it has none.
+    pub fn version(&self, controller: Controller) -> Option<Version> {
+        if self.hierarchy(controller).is_some() {
+            Some(Version::V1)
+        } else {
+            let unified = self.unified.as_ref()?;
+            (controller.needs_no_switch() || unified.controllers().contains(&controller))
+                .then_some(Version::V2)
+        }
+    }
+
+    /// The hierarchy of version 1 that a controller is in.
+    pub fn hierarchy(&self, controller: Controller) -> Option<&Hierarchy> {
+        self.hierarchies.iter().find(|hierarchy| hierarchy.controllers.contains(&controller))
+    }
+
+    /// Whether the unified tree has all there is.
+    pub fn is_unified(&self) -> bool {
+        self.unified.is_some() && self.hierarchies.iter().all(|hierarchy| hierarchy.controllers.is_empty())
+    }
+}
+
+impl Unified {
+    /// The controllers that groups of it can have; none where nothing tells which.
+    pub fn controllers(&self) -> &[Controller] {
+        self.controllers.get_or_init(|| {
+            let list = read_whole(&self.mount.join("cgroup.controllers")).unwrap_or_default();
+            list.split_whitespace().filter_map(Controller::named).collect()
+        })
+    }
+}
+
+impl Hierarchy {
+    /// What mount(2) is told to mount this hierarchy: `cpu` and `cpuacct`, or `none` and `name=systemd`.
+    pub fn options(&self) -> Vec<&str> {
+        if self.name.starts_with("name=") { vec!["none", &self.name] } else { self.name.split(',').collect() }
+    }
+
+    /// The name of the folder it is usually mounted on: the name without `name=`.
+    pub fn folder(&self) -> &str {
+        self.name.strip_prefix("name=").unwrap_or(&self.name)
+    }
+}
+
+/// A line of mountinfo about control groups.
+struct Mount {
+    /// Which group of the hierarchy is shown at `point`, as this process's control-group namespace names it.
+    root: PathBuf,
+    point: PathBuf,
+    /// Whether neither the mount nor the file system is read-only.
+    writable: bool,
+    /// The options of the file system, which for version 1 hold its controllers; nothing for version 2.
+    options: Option<Vec<String>>,
+}
+
+impl Mount {
+    /// `33 31 0:30 /root /point rw,relatime shared:9 - cgroup cgroup rw,cpu,cpuacct`
+    fn parse(line: &str) -> Option<Self> {
+        let (before, after) = line.split_once(" - ")?;
+        let mut before = before.split(' ').skip(3);
+        let (root, point) = (unescaped(before.next()?.as_bytes()), unescaped(before.next()?.as_bytes()));
+        let is_for_writing = |options: &str| options.split(',').next() == Some("rw");
+        let writable = before.next().is_some_and(is_for_writing);
+        let mut after = after.split(' ');
+        let kind = after.next()?;
+        let options = after.nth(1)?;
+        let writable = writable && is_for_writing(options);
+        let options = options.split(',').map(ToOwned::to_owned).collect();
+        match kind {
+            "cgroup" => Some(Self { root, point, writable, options: Some(options) }),
+            "cgroup2" => Some(Self { root, point, writable, options: None }),
+            _ => None,
+        }
+    }
+
+    /// Whether this is the hierarchy that /proc/self/cgroup calls `name`.
+    fn is(&self, name: &str) -> bool {
+        match &self.options {
+            None => name.is_empty(),
+            Some(options) => {
+                !name.is_empty() && name.split(',').all(|part| options.iter().any(|option| option == part))
+            }
+        }
+    }
+
+    /// A group's path below the mount, from its path in the hierarchy.
+    fn relative(&self, path: &str) -> Option<PathBuf> {
+        let relative = Path::new(path).strip_prefix(&self.root).ok()?;
+        // A process outside its own namespace's root is shown as `/../…`.
+        relative
+            .components()
+            .all(|part| matches!(part, std::path::Component::Normal(_)))
+            .then(|| relative.to_owned())
+    }
+}
+
+/// The mount of a hierarchy that shows most of it: with several, one whose root is the hierarchy's own.
+fn best<'a>(mounts: &'a [Mount], name: &str) -> Option<&'a Mount> {
+    mounts.iter().filter(|mount| mount.is(name)).min_by_key(|mount| mount.root.components().count())
+}
+
+/// Reads a file that the kernel shows as a whole, or as far as the text has room (seq_file.rst): with room left it is all.
+fn read_whole(path: &Path) -> Result<String> {
+    match kernel_file::read(path, &mut [0; 4096]) {
+        Ok(text) => Ok(String::from_utf8_lossy(text).into_owned()),
+        Err(Errno::FBIG) => read(path),
+        Err(errno) => Err(Error::machine(format!("read `{}`", path.display()), errno)),
+    }
+}
+
+/// Reads a file of the kernel's that it shows line by line, a page at most for each call.
+fn read(path: &Path) -> Result<String> {
+    let failed = |errno| Error::machine(format!("read `{}`", path.display()), errno);
+    let file = open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).map_err(failed)?;
+    let mut bytes = Vec::with_capacity(16 * 1024);
+    while rustix::io::read(&file, spare_capacity(&mut bytes)).map_err(failed)? > 0 {
+        // Most machines' mounts fit the first time, and need no more memory to see that nothing follows.
+        if bytes.capacity() - bytes.len() < 4096 {
+            bytes.reserve(16 * 1024);
+        }
+    }
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+#[cfg(test)]
+mod tests;

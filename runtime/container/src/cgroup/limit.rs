@@ -1,0 +1,307 @@
+//! The limits that config.json asks for, as what is written to the kernel's files.
+//!
+//! A limit that limits nothing (`-1`, or 0 where the runtimes read that as "not set") is not written, so it needs no
+//! controller either. Sources: OCI runtime specification, config-linux.md "Control groups"; cgroup-v1/*.rst and
+//! cgroup-v2.rst below Documentation/admin-guide of the kernel.
+
+mod v1;
+mod v2;
+
+use oci_spec::runtime::LinuxResources;
+
+use super::controller::Controller;
+use super::layout::Layout;
+use jobc_sys::error::{Error, Kind, Result};
+
+/// One limit and the files that take it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limit {
+    /// Whose files they are.
+    pub controller: Controller,
+    /// The files, each with its text. All that a kernel has are written, and one of them it must have.
+    pub files: Vec<(String, String)>,
+    /// The field that asks for it: a JSON Pointer into config.json.
+    pub place: String,
+    /// A limit on something the machine may not have at all; then a kernel without the file keeps it as well.
+    pub kept_without: Option<Absent>,
+}
+
+/// What a machine can be without, so that there is nothing to limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Absent {
+    /// Swap space.
+    Swap,
+}
+
+/// The limits that can be written, and those that neither version has.
+#[derive(Debug, Default)]
+pub(super) struct Limits {
+    /// In the order they must be written.
+    pub(super) writable: Vec<Limit>,
+    /// One error of [`Kind::Unenforceable`] for each limit that has no file here.
+    pub(super) impossible: Vec<Error>,
+}
+
+/// Files that a kernel may have for old programs' sake, taking what is written and keeping none of it.
+///
+/// The kernel's memory is no longer limited by itself since Linux 5.16 (cgroup-v1/memory.rst, `memory.kmem.limit_in_bytes`).
+const WITHOUT_EFFECT: [&str; 1] = ["memory.kmem.limit_in_bytes"];
+
+impl Limit {
+    /// Whether what was written to a file must be read back to know that it is kept.
+    pub(super) fn may_be_ignored(file: &str) -> bool {
+        WITHOUT_EFFECT.contains(&file)
+    }
+}
+
+impl Limits {
+    /// The limits that `resources` ask for, but for devices, on a machine of that layout.
+    ///
+    /// # Errors
+    ///
+    /// What makes no sense on any machine, such as less memory and swap together than memory.
+    pub(super) fn of(resources: &LinuxResources, layout: &Layout) -> Result<Self> {
+        Self::list(&Asked { resources, changing: false }, layout)
+    }
+
+    /// The same for a group that has limits: what is not limited any more (`-1`) is written too.
+    pub(super) fn of_change(resources: &LinuxResources, layout: &Layout) -> Result<Self> {
+        Self::list(&Asked { resources, changing: true }, layout)
+    }
+
+    fn list(asked: &Asked<'_>, layout: &Layout) -> Result<Self> {
+        let mut limits = Limits::default();
+        for controller in ORDER {
+            if layout.hierarchy(controller).is_some() {
+                v1::list(controller, asked, &mut limits)?;
+                continue;
+            }
+            // Without the controller the list says what cannot be kept.
+            let mut found = Limits::default();
+            v2::list(controller, asked, &mut found)?;
+            if !found.writable.is_empty() && layout.version(controller).is_none() {
+                found
+                    .impossible
+                    .extend(found.writable.drain(..).map(|limit| no_controller(controller, &limit.place)));
+            }
+            if !layout.hierarchies.is_empty()
+                && matches!(controller, Controller::NetCls | Controller::NetPrio)
+            {
+                // Version 1 is here, without this one.
+                let name = controller.name();
+                for error in &mut found.impossible {
+                    error.message = format!(
+                        "no hierarchy with `{name}` is mounted here, and version 2 of control groups has none"
+                    );
+                }
+            }
+            limits.writable.append(&mut found.writable);
+            limits.impossible.append(&mut found.impossible);
+        }
+        unified(asked.resources, layout, &mut limits)?;
+        limits.impossible.dedup_by(|later, earlier| later.place == earlier.place);
+        Ok(limits)
+    }
+
+    fn push(&mut self, controller: Controller, place: &str, file: &str, text: &dyn ToString) {
+        self.push_files(controller, place, vec![(file.to_owned(), text.to_string())]);
+    }
+
+    fn push_files(&mut self, controller: Controller, place: &str, files: Vec<(String, String)>) {
+        let place = format!("/linux/resources/{place}");
+        self.writable.push(Limit { controller, files, place, kept_without: None });
+    }
+
+    /// Says that a field has no counterpart in the version of a controller that is here.
+    fn lacks(&mut self, place: &str, what: &str, version: &str) {
+        self.impossible.push(
+            Error::new(Kind::Unenforceable, format!("version {version} of control groups has no {what}"))
+                .at(format!("/linux/resources/{place}"))
+                .help(GO_ON),
+        );
+    }
+}
+
+/// What to do about a limit that cannot be kept.
+pub const GO_ON: &str = "remove it from config.json, or go on without it by `--allow-unenforced`";
+
+/// The order of writing. CPU sets come first: a group of version 1 takes no process before it has one.
+const ORDER: [Controller; 9] = [
+    Controller::Cpuset,
+    Controller::Cpu,
+    Controller::Memory,
+    Controller::Pids,
+    Controller::Io,
+    Controller::Hugetlb,
+    Controller::NetCls,
+    Controller::NetPrio,
+    Controller::Rdma,
+];
+
+/// What a limit is made from.
+struct Asked<'a> {
+    resources: &'a LinuxResources,
+    /// Whether there are limits already, so that one that limits nothing takes another's place.
+    changing: bool,
+}
+
+impl Asked<'_> {
+    /// What is written for a limit; `unlimited` where a negative number takes one away.
+    fn bound(&self, limit: Option<i64>, unlimited: &str) -> Option<String> {
+        match limit? {
+            1.. => limit.map(|limit| limit.to_string()),
+            0 => None,
+            _ => self.changing.then(|| unlimited.to_owned()),
+        }
+    }
+
+    /// Whether memory and swap together lose their limit.
+    fn frees_swap(&self) -> bool {
+        let swap = self.resources.memory().and_then(|memory| memory.swap());
+        self.changing && swap.is_some_and(|swap| swap < 0)
+    }
+
+    /// The limit of memory in bytes, where it limits something.
+    fn memory(&self) -> Option<i64> {
+        self.resources.memory().and_then(|memory| memory.limit()).filter(|limit| *limit > 0)
+    }
+
+    /// The limit of memory and swap together, where it limits something, checked against that of memory.
+    fn memory_and_swap(&self) -> Result<Option<i64>> {
+        let place = "/linux/resources/memory/swap";
+        let Some(both) = self.resources.memory().and_then(|memory| memory.swap()).filter(|swap| *swap > 0)
+        else {
+            return Ok(None);
+        };
+        let Some(memory) = self.memory() else {
+            let message = "`swap` counts memory and swap together, and `limit` is not set";
+            return Err(Error::new(Kind::Config, message)
+                .at(place)
+                .help("set `limit` too, or remove `swap`"));
+        };
+        if both < memory {
+            let message = format!(
+                "`swap` counts memory and swap together, so {both} is less than the {memory} of `limit`"
+            );
+            return Err(Error::new(Kind::Config, message).at(place).help(format!("write at least {memory}")));
+        }
+        Ok(Some(both))
+    }
+
+    /// CPU time: the quota where it limits something, and the period.
+    fn bandwidth(&self) -> (Option<i64>, Option<u64>) {
+        let cpu = self.resources.cpu().as_ref();
+        let quota = cpu.and_then(oci_spec::runtime::LinuxCpu::quota).filter(|quota| *quota > 0);
+        (quota, cpu.and_then(oci_spec::runtime::LinuxCpu::period).filter(|period| *period > 0))
+    }
+
+    /// The sizes of huge pages with their limits, each size checked to be a part of a file's name.
+    fn huge_pages(&self) -> Result<Vec<(&str, i64, String)>> {
+        let mut list = vec![];
+        for (index, limit) in self.resources.hugepage_limits().iter().flatten().enumerate() {
+            let size = limit.page_size();
+            let number = ["KB", "MB", "GB"].iter().find_map(|unit| size.strip_suffix(unit));
+            if !number
+                .is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
+            {
+                return Err(Error::new(Kind::Config, format!("`{size}` is not a size of huge pages"))
+                    .at(format!("/linux/resources/hugepageLimits/{index}/pageSize"))
+                    .help("write a number and KB, MB or GB, such as `2MB`"));
+            }
+            if limit.limit() >= 0 {
+                list.push((size.as_str(), limit.limit(), format!("hugepageLimits/{index}")));
+            }
+        }
+        Ok(list)
+    }
+
+    /// RDMA devices in the order of their names, each with what the kernel reads.
+    fn rdma(&self) -> Vec<(&str, String)> {
+        let mut list: Vec<_> = self.resources.rdma().iter().flatten().collect();
+        list.sort_by_key(|(name, _)| name.as_str());
+        list.into_iter()
+            .map(|(name, limit)| {
+                let mut text = name.clone();
+                let parts = [("hca_handle", limit.hca_handles()), ("hca_object", limit.hca_objects())];
+                for (key, value) in parts {
+                    if let Some(value) = value {
+                        text += &format!(" {key}={value}");
+                    }
+                }
+                (name.as_str(), text)
+            })
+            .collect()
+    }
+
+    /// The per-device lists of disk limits: the field's name, its entries as `major:minor` and rate.
+    fn throttles(&self) -> Vec<(&'static str, Vec<(String, u64)>)> {
+        let Some(block) = self.resources.block_io() else { return vec![] };
+        let lists = [
+            ("throttleReadBpsDevice", block.throttle_read_bps_device()),
+            ("throttleWriteBpsDevice", block.throttle_write_bps_device()),
+            ("throttleReadIOPSDevice", block.throttle_read_iops_device()),
+            ("throttleWriteIOPSDevice", block.throttle_write_iops_device()),
+        ];
+        lists
+            .into_iter()
+            .map(|(name, list)| {
+                let entries = list.iter().flatten().filter(|one| self.changing || one.rate() > 0);
+                (name, entries.map(|one| (format!("{}:{}", one.major(), one.minor()), one.rate())).collect())
+            })
+            .collect()
+    }
+}
+
+/// The files of the unified tree that config.json names itself.
+fn unified(resources: &LinuxResources, layout: &Layout, limits: &mut Limits) -> Result<()> {
+    let mut list: Vec<_> = resources.unified().iter().flatten().collect();
+    list.sort();
+    for (file, text) in list {
+        let place = format!("unified/{}", file.replace('~', "~0").replace('/', "~1"));
+        let at = format!("/linux/resources/{place}");
+        let (prefix, rest) = file.split_once('.').unwrap_or((file, ""));
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
+        if rest.is_empty() || !file.bytes().all(plain) {
+            return Err(Error::new(Kind::Config, format!("`{file}` is not the name of a kernel file"))
+                .at(at)
+                .help("write a controller, a dot and the rest, such as `memory.high`"));
+        }
+        if prefix == "cgroup" && !matches!(rest, "max.depth" | "max.descendants") {
+            return Err(Error::new(Kind::Config, format!("`{file}` is not a limit"))
+                .at(at)
+                .help("of `cgroup.` only `cgroup.max.depth` and `cgroup.max.descendants` can be set"));
+        }
+        if layout.unified.is_none() {
+            limits.lacks(&place, "file of the unified tree", "1");
+            continue;
+        }
+        let controller = match Controller::named(prefix) {
+            // Files of the core are in every group, like those of the freezer.
+            None if prefix == "cgroup" => Controller::Freezer,
+            None => Controller::Misc,
+            Some(controller) => controller,
+        };
+        let held_by_v1 = prefix != "cgroup" && layout.hierarchy(controller).is_some();
+        if held_by_v1 || layout.version(controller).is_none() {
+            let why = if held_by_v1 { "is held by version 1 here" } else { "is not in this kernel" };
+            let message = format!("the controller `{prefix}` {why}, so there is no file `{file}`");
+            limits.impossible.push(Error::new(Kind::Unenforceable, message).at(at).help(GO_ON));
+            continue;
+        }
+        let lines = text.lines().filter(|line| !line.trim().is_empty());
+        for line in lines {
+            limits.push_files(controller, &place, vec![(file.clone(), line.to_owned())]);
+        }
+    }
+    Ok(())
+}
+
+fn no_controller(controller: Controller, place: &str) -> Error {
+    let name = controller.name();
+    Error::new(Kind::Unenforceable, format!("this kernel has no controller `{name}`, or it is switched off"))
+        .at(place)
+        .help(GO_ON)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,154 @@
+//! The files of the unified tree.
+
+use super::super::controller::Controller;
+use super::{Absent, Asked, Limits};
+use jobc_sys::error::Result;
+
+/// The weight of version 2 for shares of version 1: the ends of one scale meet those of the other.
+///
+/// The formula of the backend `cgroup`, so that a task gets the weight that its generated files say.
+fn weight(shares: u64) -> u64 {
+    1 + (shares.clamp(2, 262_144) - 2) * 9_999 / 262_142
+}
+
+/// The weight of disk traffic on the scale of `io.weight`, from that of OCI (10 to 1000).
+fn io_weight(weight: u16) -> u64 {
+    1 + (u64::from(weight).clamp(10, 1_000) - 10) * 9_999 / 990
+}
+
+/// Lists what a controller's files take.
+pub(super) fn list(controller: Controller, asked: &Asked<'_>, limits: &mut Limits) -> Result<()> {
+    match controller {
+        Controller::Cpuset => super::v1::cpuset(asked, limits),
+        Controller::Cpu => cpu(asked, limits),
+        Controller::Memory => return memory(asked, limits),
+        Controller::Pids => super::v1::pids(asked, limits),
+        Controller::Io => io(asked, limits),
+        Controller::Hugetlb => {
+            for (size, limit, place) in asked.huge_pages()? {
+                // Reservations first: what cannot be reserved is never used.
+                let files =
+                    ["rsvd.max", "max"].map(|end| (format!("hugetlb.{size}.{end}"), limit.to_string()));
+                limits.push_files(controller, &place, files.into());
+            }
+        }
+        Controller::Rdma => super::v1::rdma(asked, limits),
+        Controller::NetCls | Controller::NetPrio => network(controller, asked, limits),
+        Controller::Cpuacct | Controller::Misc | Controller::Devices | Controller::Freezer => {}
+    }
+    Ok(())
+}
+
+fn cpu(asked: &Asked<'_>, limits: &mut Limits) {
+    let Some(cpu) = asked.resources.cpu() else { return };
+    match asked.bandwidth() {
+        (Some(quota), Some(period)) => {
+            limits.push(Controller::Cpu, "cpu/quota", "cpu.max", &format!("{quota} {period}"));
+        }
+        (Some(quota), None) => limits.push(Controller::Cpu, "cpu/quota", "cpu.max", &quota),
+        (None, period)
+            if asked.changing && (period.is_some() || cpu.quota().is_some_and(|quota| quota < 0)) =>
+        {
+            let period = period.map(|period| format!(" {period}")).unwrap_or_default();
+            limits.push(Controller::Cpu, "cpu/quota", "cpu.max", &format!("max{period}"));
+        }
+        // A period alone limits nothing.
+        (None, _) => {}
+    }
+    if let Some(burst) = cpu.burst().filter(|burst| *burst > 0) {
+        limits.push(Controller::Cpu, "cpu/burst", "cpu.max.burst", &burst);
+    }
+    if let Some(shares) = cpu.shares().filter(|shares| *shares > 0) {
+        limits.push(Controller::Cpu, "cpu/shares", "cpu.weight", &weight(shares));
+    }
+    if let Some(idle) = cpu.idle().filter(|idle| asked.changing || *idle != 0) {
+        limits.push(Controller::Cpu, "cpu/idle", "cpu.idle", &idle);
+    }
+    if cpu.realtime_runtime().is_some_and(|runtime| runtime != 0) {
+        limits.lacks("cpu/realtimeRuntime", "limit of real-time CPU time", "2");
+    }
+    if cpu.realtime_period().is_some_and(|period| period != 0) {
+        limits.lacks("cpu/realtimePeriod", "limit of real-time CPU time", "2");
+    }
+}
+
+fn memory(asked: &Asked<'_>, limits: &mut Limits) -> Result<()> {
+    let Some(memory) = asked.resources.memory() else { return Ok(()) };
+    if let Some(limit) = asked.bound(memory.limit(), "max") {
+        limits.push(Controller::Memory, "memory/limit", "memory.max", &limit);
+    }
+    if asked.frees_swap() {
+        limits.push(Controller::Memory, "memory/swap", "memory.swap.max", &"max");
+        limits.writable.last_mut().expect("pushed above").kept_without = Some(Absent::Swap);
+    }
+    if let Some(both) = asked.memory_and_swap()? {
+        // Here swap is counted by itself.
+        let swap = both - asked.memory().unwrap_or(both);
+        limits.push(Controller::Memory, "memory/swap", "memory.swap.max", &swap);
+        limits.writable.last_mut().expect("pushed above").kept_without = Some(Absent::Swap);
+    }
+    if let Some(low) = asked.bound(memory.reservation(), "0") {
+        limits.push(Controller::Memory, "memory/reservation", "memory.low", &low);
+    }
+    #[allow(deprecated)]
+    let kernel = memory.kernel();
+    if kernel.is_some_and(|bytes| bytes > 0) {
+        limits.lacks("memory/kernel", "limit of the kernel's memory alone", "2");
+    }
+    if memory.kernel_tcp().is_some_and(|bytes| bytes > 0) {
+        limits.lacks("memory/kernelTCP", "limit of the memory of TCP alone", "2");
+    }
+    if memory.swappiness().is_some() {
+        limits.lacks("memory/swappiness", "swappiness of a group", "2");
+    }
+    if memory.disable_oom_killer() == Some(true) {
+        limits.lacks("memory/disableOOMKiller", "switch for the out-of-memory killer", "2");
+    }
+    // `useHierarchy` is so in version 2, and `checkBeforeUpdate` holds for a new, empty group.
+    Ok(())
+}
+
+fn io(asked: &Asked<'_>, limits: &mut Limits) {
+    let Some(block) = asked.resources.block_io() else { return };
+    // `io.weight` is of the io.cost model, `io.bfq.weight` of the disk scheduler BFQ; a kernel may have both.
+    let files = |prefix: &str, weight: u16| {
+        vec![
+            ("io.weight".to_owned(), format!("{prefix}{}", io_weight(weight))),
+            ("io.bfq.weight".to_owned(), format!("{prefix}{weight}")),
+        ]
+    };
+    if let Some(weight) = block.weight().filter(|weight| *weight > 0) {
+        limits.push_files(Controller::Io, "blockIO/weight", files("", weight));
+    }
+    if block.leaf_weight().is_some_and(|weight| weight > 0) {
+        limits.lacks("blockIO/leafWeight", "weight of leaves", "2");
+    }
+    for (index, device) in block.weight_device().iter().flatten().enumerate() {
+        let place = format!("blockIO/weightDevice/{index}");
+        if let Some(weight) = device.weight() {
+            let prefix = format!("{}:{} ", device.major(), device.minor());
+            limits.push_files(Controller::Io, &format!("{place}/weight"), files(&prefix, weight));
+        }
+        if device.leaf_weight().is_some() {
+            limits.lacks(&format!("{place}/leafWeight"), "weight of leaves", "2");
+        }
+    }
+    for ((field, entries), key) in asked.throttles().into_iter().zip(["rbps", "wbps", "riops", "wiops"]) {
+        for (index, (device, rate)) in entries.into_iter().enumerate() {
+            let rate = if rate == 0 { "max".to_owned() } else { rate.to_string() };
+            let text = format!("{device} {key}={rate}");
+            limits.push(Controller::Io, &format!("blockIO/{field}/{index}"), "io.max", &text);
+        }
+    }
+}
+
+fn network(controller: Controller, asked: &Asked<'_>, limits: &mut Limits) {
+    let Some(network) = asked.resources.network() else { return };
+    if controller == Controller::NetCls && network.class_id().is_some_and(|class| class != 0) {
+        limits.lacks("network/classID", "class of network packets", "2");
+    }
+    if controller == Controller::NetPrio && network.priorities().as_ref().is_some_and(|list| !list.is_empty())
+    {
+        limits.lacks("network/priorities", "priority of network packets", "2");
+    }
+}

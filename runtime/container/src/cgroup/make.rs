@@ -1,0 +1,368 @@
+//! Makes the groups of a plan and writes what they are told.
+
+pub(super) mod switch;
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags, Uid, chown};
+use rustix::io::Errno;
+
+use super::bpf;
+use super::controller::Controller;
+use super::devices::{self, program};
+use super::file::{open, write, write_line};
+use super::layout::Version;
+use super::limit::{Absent, GO_ON, Limit};
+use super::plan::{Group, Interface, Plan, accept, without_devices};
+use super::request::Request;
+use super::saved::{Cgroup, SavedGroup, id};
+use super::unenforced::Unenforced;
+use jobc_sys::error::{Error, Kind, Result, describe};
+
+/// How often a group is made again whose parent another container's end has just taken away.
+const TRIES: usize = 16;
+
+impl Plan {
+    /// Makes the groups and writes the limits; returns the limits that nothing enforces.
+    ///
+    /// # Errors
+    ///
+    /// As [`Cgroup::create`]. Whatever was made is removed again.
+    pub fn carry_out(&self, request: &Request<'_>) -> Result<(Cgroup, Vec<Unenforced>)> {
+        let mut cgroup = Cgroup::default();
+        let mut unenforced = self.unenforced.clone();
+        for group in &self.groups {
+            match make(group, request, &mut cgroup) {
+                Ok(more) => unenforced.extend(more),
+                Err(error) => {
+                    // The first error is the one to tell; a group that cannot be removed is empty and in nobody's way.
+                    let _ = cgroup.remove();
+                    return Err(error);
+                }
+            }
+        }
+        Ok((cgroup, unenforced))
+    }
+}
+
+/// Makes one group, writes its limits, and opens what its processes enter by.
+pub(super) fn make(group: &Group, request: &Request<'_>, cgroup: &mut Cgroup) -> Result<Vec<Unenforced>> {
+    let folder = group.folder();
+    let made = match folders(group, &folder) {
+        Ok(made) => made,
+        // Nothing asks for this group, and nobody may make it: a file system that is mounted read-only, for one.
+        Err(Problem::Kernel(errno, _)) if group.limits.is_empty() && is_refusal(errno) => {
+            let lost = group.devices.as_ref().and_then(|_| without_devices(request, &describe(errno)));
+            return accept(lost.into_iter().collect(), request);
+        }
+        Err(Problem::Kernel(errno, at)) if is_refusal(errno) => {
+            let message = format!("cannot make the control group `{}`: {}", at.display(), describe(errno));
+            let lost = group
+                .limits
+                .iter()
+                .map(|limit| Error::new(Kind::Unenforceable, message.clone()).at(&limit.place).help(GO_ON));
+            return accept(lost.collect(), request);
+        }
+        Err(Problem::Kernel(errno, at)) => {
+            return Err(Error::machine(format!("make the control group `{}`", at.display()), errno));
+        }
+        Err(Problem::InUse) => {
+            let message = format!("the control group `{}` is in use", folder.display());
+            return Err(Error::new(Kind::State, message)
+                .at(super::path::PLACE)
+                .help("name another group, or end the processes in it and below it and remove it"));
+        }
+    };
+    cgroup.saved.groups.push(SavedGroup {
+        folder: folder.clone(),
+        id: id(&folder).unwrap_or_default(),
+        version: group.interface.version(),
+        controllers: group.interface.controllers().to_vec(),
+        above: group.removable(&made),
+    });
+    let mut impossible = vec![];
+    match &group.interface {
+        Interface::V1(hierarchy) => {
+            if hierarchy.controllers.contains(&Controller::Cpuset) {
+                inherit_cpus(group, &made, &folder)?;
+            }
+            for limit in &group.limits {
+                impossible.extend(write_limit(&folder, limit).err());
+            }
+            if let Some(rules) = &group.devices
+                && let Err(error) = write_rules(&folder, rules)
+            {
+                // The rules belong to the machine's root, whoever was given the group.
+                let without = || without_devices(request, &error.message);
+                impossible.extend(if request.user_namespace { without() } else { Some(error) });
+            }
+            cgroup.joins.push(entrance(&folder, "tasks", OFlags::WRONLY)?);
+        }
+        Interface::V2 => {
+            let switches = if made.is_empty() { vec![] } else { switch::on(group) };
+            impossible.extend(write_unified(group, &folder, switches));
+            let leaf = entrance(&folder, "", OFlags::DIRECTORY)?;
+            if let Some(rules) = &group.devices
+                && let Err(errno) = attach(&leaf, rules)
+            {
+                let why = format!("a device program is refused: {}", describe(errno));
+                impossible.extend(without_devices(request, &why));
+            }
+            if let Some(owner) = request.owner {
+                hand_over(&folder, owner)?;
+            }
+            cgroup.into = Some(leaf);
+        }
+    }
+    accept(impossible, request)
+}
+
+/// Opens what a process enters a group by: its `tasks`, or the folder itself.
+pub(super) fn entrance(folder: &Path, file: &str, flags: OFlags) -> Result<OwnedFd> {
+    let path = folder.join(file);
+    let open = rustix::fs::open(&path, flags | OFlags::CLOEXEC, Mode::empty());
+    open.map_err(|errno| Error::machine(format!("open `{}`", path.display()), errno))
+}
+
+/// Why a group could not be made.
+enum Problem {
+    Kernel(Errno, PathBuf),
+    InUse,
+}
+
+/// Makes the group's folder, and those above it that are missing; returns these.
+///
+/// A group of that name that is left over and empty is made anew, so that none of its settings stays.
+fn folders(group: &Group, folder: &Path) -> std::result::Result<Vec<PathBuf>, Problem> {
+    let mut made = vec![];
+    for _ in 0..TRIES {
+        match mkdir(folder) {
+            Ok(()) => return Ok(made),
+            Err(Errno::EXIST) if group.given => return Ok(made),
+            Err(Errno::EXIST) => match rustix::fs::rmdir(folder) {
+                Ok(()) | Err(Errno::NOENT) => {}
+                Err(Errno::BUSY | Errno::NOTEMPTY) => return Err(Problem::InUse),
+                Err(errno) => return Err(Problem::Kernel(errno, folder.to_owned())),
+            },
+            Err(Errno::NOENT) => {
+                for above in group.above() {
+                    match mkdir(&above) {
+                        Ok(()) => made.push(above),
+                        Err(Errno::EXIST) => {}
+                        // Taken away again from above; the next try makes it anew.
+                        Err(Errno::NOENT) => break,
+                        Err(errno) => return Err(Problem::Kernel(errno, above)),
+                    }
+                }
+            }
+            Err(errno) => return Err(Problem::Kernel(errno, folder.to_owned())),
+        }
+    }
+    Err(Problem::Kernel(Errno::NOENT, folder.to_owned()))
+}
+
+fn mkdir(folder: &Path) -> std::result::Result<(), Errno> {
+    rustix::fs::mkdir(folder, Mode::from_raw_mode(0o755))
+}
+
+/// Whether an error means that this user, or nobody, may make groups there.
+fn is_refusal(errno: Errno) -> bool {
+    matches!(errno, Errno::ACCESS | Errno::PERM | Errno::ROFS | Errno::NODEV | Errno::OPNOTSUPP)
+}
+
+impl Interface {
+    fn version(&self) -> Version {
+        match self {
+            Self::V1(_) => Version::V1,
+            Self::V2 => Version::V2,
+        }
+    }
+
+    fn controllers(&self) -> &[Controller] {
+        match self {
+            Self::V1(hierarchy) => &hierarchy.controllers,
+            Self::V2 => &[],
+        }
+    }
+}
+
+impl Group {
+    /// The folders above the group that go with it when they are empty, the deepest first.
+    ///
+    /// Below `jobc` that is the folder of a job, which whichever of its tasks ends last takes away; `jobc` itself stays,
+    /// so that the next start finds it with its controllers switched on. Elsewhere it is what was made for this group.
+    fn removable(&self, made: &[PathBuf]) -> Vec<PathBuf> {
+        let of_jobc = self.names.first().is_some_and(|name| name == "jobc");
+        let above = self.above().into_iter().enumerate();
+        let mut list: Vec<PathBuf> = above
+            .filter(|(depth, folder)| if of_jobc { *depth > 0 } else { made.contains(folder) })
+            .map(|(_, folder)| folder)
+            .collect();
+        list.reverse();
+        list
+    }
+}
+
+/// Gives new groups of version 1 the CPUs and memory nodes of the group above: without any they take no process.
+///
+/// `cgroup.clone_children` would do that, but it is a setting of somebody else's group.
+fn inherit_cpus(group: &Group, made: &[PathBuf], folder: &Path) -> Result<()> {
+    for one in made.iter().map(PathBuf::as_path).chain([folder]) {
+        for file in ["cpuset.cpus", "cpuset.mems"] {
+            let set_later = one == folder && group.limits.iter().any(|limit| limit.files[0].0 == file);
+            if set_later {
+                continue;
+            }
+            let above = one.parent().unwrap_or(one).join(file);
+            let failed = |what: &str, path: &Path, error: &std::io::Error| {
+                Error::machine(
+                    format!("{what} `{}`", path.display()),
+                    Errno::from_io_error(error).unwrap_or(Errno::IO),
+                )
+            };
+            let list = std::fs::read_to_string(&above).map_err(|error| failed("read", &above, &error))?;
+            if let Err(errno) = write(&one.join(file), list.trim()) {
+                return Err(Error::machine(format!("write `{}`", one.join(file).display()), errno));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Writes the limits of a group of the unified tree; its controllers are switched on where they are not.
+///
+/// `switches` are the controllers that could not be switched on so far, with the reason.
+fn write_unified(group: &Group, folder: &Path, mut switches: Vec<(Controller, Error)>) -> Vec<Error> {
+    let mut impossible = vec![];
+    let mut tried = !switches.is_empty();
+    for limit in &group.limits {
+        let mut result = write_limit(folder, limit);
+        let absent = |result: &Result<()>| {
+            result.is_err() && !limit.files.iter().any(|(file, _)| folder.join(file).exists())
+        };
+        if !tried && absent(&result) {
+            tried = true;
+            switches = switch::on(group);
+            result = write_limit(folder, limit);
+        }
+        let reason = switches.iter().find(|(controller, _)| *controller == limit.controller);
+        match (result, reason) {
+            (Err(error), Some((_, reason)))
+                if limit.files.iter().all(|(file, _)| !folder.join(file).exists()) =>
+            {
+                let place = error.place.unwrap_or_default();
+                impossible.push(reason.clone().at(place));
+            }
+            (Err(error), _) => impossible.push(error),
+            (Ok(()), _) => {}
+        }
+    }
+    impossible
+}
+
+/// Writes a limit to all of its files that are there.
+pub(super) fn write_limit(folder: &Path, limit: &Limit) -> Result<()> {
+    let mut there = false;
+    for (file, text) in &limit.files {
+        match write(&folder.join(file), text) {
+            Ok(()) if Limit::may_be_ignored(file) && !is_kept(&folder.join(file), text) => {
+                let message = format!("this kernel takes `{file}` and keeps no such limit");
+                return Err(Error::new(Kind::Unenforceable, message).at(&limit.place).help(GO_ON));
+            }
+            Ok(()) => there = true,
+            Err(Errno::NOENT) => {}
+            Err(errno) => {
+                let message = format!("the kernel refuses `{text}` for `{file}`: {}", describe(errno));
+                return Err(Error::new(Kind::Unenforceable, message).at(&limit.place).help(GO_ON));
+            }
+        }
+    }
+    if there || limit.kept_without == Some(Absent::Swap) && !has_swap() {
+        return Ok(());
+    }
+    let names: Vec<String> = limit.files.iter().map(|(file, _)| format!("`{file}`")).collect();
+    let message = format!("the kernel has no file {}", names.join(" or "));
+    Err(Error::new(Kind::Unenforceable, message).at(&limit.place).help(GO_ON))
+}
+
+/// Whether a file has a number of bytes at most as large as the one that was written to it; the kernel rounds down to pages.
+fn is_kept(path: &Path, written: &str) -> bool {
+    let number = |text: &str| text.trim().parse::<u64>().ok();
+    let read = std::fs::read_to_string(path).ok().and_then(|text| number(&text));
+    read.zip(number(written)).is_some_and(|(read, written)| read <= written)
+}
+
+/// Whether the machine swaps at all: a line of /proc/swaps below its heading.
+fn has_swap() -> bool {
+    std::fs::read_to_string("/proc/swaps").is_ok_and(|text| text.lines().count() > 1)
+}
+
+/// Writes the rules about devices to a group of version 1: each line by itself, each file opened once.
+fn write_rules(folder: &Path, rules: &[devices::Rule]) -> Result<()> {
+    let lines = devices::writes(rules)?;
+    for lines in lines.chunk_by(|(one, _), (next, _)| one == next) {
+        let file = lines[0].0;
+        let refused = |text: &str, errno| {
+            let message = format!("the kernel refuses `{text}` for `{file}`: {}", describe(errno));
+            Error::new(Kind::Unenforceable, message).at(devices::PLACE).help(GO_ON)
+        };
+        let open = open(&folder.join(file)).map_err(|errno| refused(&lines[0].1, errno))?;
+        for (_, line) in lines {
+            write_line(&open, line).map_err(|errno| refused(line, errno))?;
+        }
+    }
+    Ok(())
+}
+
+fn attach(leaf: &OwnedFd, rules: &[devices::Rule]) -> std::result::Result<(), Errno> {
+    let program = bpf::load(&program::assemble(rules))?;
+    bpf::attach(leaf.as_fd(), &program)
+}
+
+/// Gives a group to the container's root: the files that the kernel says may be given (cgroup-v2.rst, "Delegation").
+///
+/// The limits stay ours, so what is below the group can never have more than it.
+fn hand_over(folder: &Path, (uid, gid): (u32, u32)) -> Result<()> {
+    for file in ["", "cgroup.procs", "cgroup.threads", "cgroup.subtree_control"] {
+        let path = folder.join(file);
+        let owner = (Some(Uid::from_raw(uid)), Some(rustix::fs::Gid::from_raw(gid)));
+        match chown(&path, owner.0, owner.1) {
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(errno) => {
+                return Err(Error::machine(format!("give `{}` to the container", path.display()), errno));
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_that_the_kernel_takes_and_ignores_is_not_kept() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = "memory.kmem.limit_in_bytes";
+        let limit = Limit {
+            controller: Controller::Memory,
+            files: vec![(file.to_owned(), "10000".to_owned())],
+            place: "/linux/resources/memory/kernel".to_owned(),
+            kept_without: None,
+        };
+        let path = folder.path().join(file);
+        let with = |content: &str| {
+            std::fs::write(&path, content).expect("a file");
+            write_limit(folder.path(), &limit).map_err(|error| error.to_string())
+        };
+        // A file of no kernel keeps what is behind the five digits that are written.
+        assert_eq!(with(""), Ok(()));
+        let refused = "config.json: /linux/resources/memory/kernel: this kernel takes `memory.kmem.limit_in_bytes` and keeps no such limit";
+        assert_eq!(with("9223372036854771712"), Err(refused.to_owned()));
+        std::fs::write(&path, "8192").expect("a file");
+        assert!(
+            is_kept(&path, "10000") && !is_kept(&path, "4096") && !is_kept(&folder.path().join("none"), "1")
+        );
+    }
+}

@@ -1,0 +1,79 @@
+//! Controllers of the unified tree: a group has those that the group above passes on (`cgroup.subtree_control`).
+
+use std::path::Path;
+
+use rustix::io::Errno;
+
+use super::super::controller::Controller;
+use super::super::file::write;
+use super::super::limit::GO_ON;
+use super::super::plan::Group;
+use jobc_sys::error::{Error, Kind, describe};
+
+/// Switches the controllers of a group on in every group above it, from the base down.
+///
+/// Those that are only for counting may fail; of the others the error is returned.
+pub(in super::super) fn on(group: &Group) -> Vec<(Controller, Error)> {
+    let mut wanted = vec![Controller::Memory, Controller::Pids];
+    wanted.extend(group.limits.iter().map(|limit| limit.controller).filter(|one| !one.needs_no_switch()));
+    wanted.sort_unstable();
+    wanted.dedup();
+    let mut failed: Vec<(Controller, Error)> = vec![];
+    for above in [group.start()].into_iter().chain(group.above()) {
+        let file = above.join("cgroup.subtree_control");
+        let text = |list: &[Controller]| {
+            list.iter().map(|one| format!("+{}", one.name())).collect::<Vec<_>>().join(" ")
+        };
+        // Some controllers the kernel would pass on even so, and then no group below could hold whole processes.
+        let full = holds_processes(&above);
+        if !full && write(&file, &text(&wanted)).is_ok() {
+            continue;
+        }
+        // The kernel switches on all of a line or none: each by itself.
+        let on = std::fs::read_to_string(&file).unwrap_or_default();
+        wanted.retain(|&one| {
+            if on.split_whitespace().any(|name| name == one.name()) {
+                return true;
+            }
+            match if full { Err(Errno::BUSY) } else { write(&file, &text(&[one])) } {
+                Ok(()) => true,
+                Err(errno) => {
+                    failed.push((one, not_switched(one, &above, errno)));
+                    false
+                }
+            }
+        });
+    }
+    failed
+}
+
+/// Whether a group holds processes that its controllers would be in conflict with: any but the root of the whole tree,
+/// which alone has no `cgroup.type`.
+fn holds_processes(group: &Path) -> bool {
+    group.join("cgroup.type").exists()
+        && std::fs::read(group.join("cgroup.procs")).is_ok_and(|list| !list.is_empty())
+}
+
+fn not_switched(controller: Controller, group: &Path, errno: Errno) -> Error {
+    let (name, at) = (controller.name(), group.display());
+    let (message, help) = match errno {
+        Errno::BUSY => (
+            format!("the control group `{at}` holds processes itself, so it cannot pass on `{name}`"),
+            format!(
+                "move its processes one down: `mkdir {at}/main` and write their numbers to `{at}/main/cgroup.procs`; or {GO_ON}"
+            ),
+        ),
+        Errno::NOENT | Errno::INVAL => {
+            (format!("the control group `{at}` does not have `{name}`"), GO_ON.to_owned())
+        }
+        Errno::OPNOTSUPP => (
+            format!("the control group `{at}` is threaded, and `{name}` counts whole processes"),
+            GO_ON.to_owned(),
+        ),
+        _ => (
+            format!("cannot switch on `{name}` in the control group `{at}`: {}", describe(errno)),
+            GO_ON.to_owned(),
+        ),
+    };
+    Error::new(Kind::Unenforceable, message).help(help)
+}

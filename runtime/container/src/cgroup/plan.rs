@@ -1,0 +1,266 @@
+//! Which groups a container gets, where they are made, and what is written to them; nothing is changed here.
+
+mod place;
+
+use std::fmt;
+use std::path::PathBuf;
+
+use super::controller::Controller;
+use super::devices::{self, Rule, program};
+use super::layout::{Hierarchy, Layout, Version};
+use super::limit::{GO_ON, Limit, Limits};
+use super::path::GroupPath;
+use super::request::Request;
+use super::unenforced::Unenforced;
+use jobc_sys::error::{Error, Kind, Result};
+pub use place::DELEGATE;
+pub(super) use place::may_move;
+use place::{Refusal, below};
+
+/// The groups of a container, before they are made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// One group a hierarchy of version 1, then the one of the unified tree.
+    pub groups: Vec<Group>,
+    /// Limits that nothing enforces, known before anything was tried.
+    pub unenforced: Vec<Unenforced>,
+    /// Whether some of those are for want of a group of version 2 that this user was given.
+    pub lacks_group: bool,
+}
+
+/// A group that is to be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// The hierarchy it is in.
+    pub interface: Interface,
+    /// Where the hierarchy is mounted.
+    pub mount: PathBuf,
+    /// The group it is made in, relative to the mount; it is there.
+    pub base: PathBuf,
+    /// The folders' names from there, the last of them the container's own group.
+    pub names: Vec<String>,
+    /// The limits, in the order they are written.
+    pub limits: Vec<Limit>,
+    /// The rules about devices, where this group keeps them.
+    pub devices: Option<Vec<Rule>>,
+    /// Whether systemd makes it: then it is no other container's that is there already.
+    pub given: bool,
+}
+
+/// A hierarchy, as far as the container sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Interface {
+    /// A hierarchy of version 1.
+    V1(Hierarchy),
+    /// The unified tree.
+    V2,
+}
+
+impl Plan {
+    /// Decides which groups a container gets.
+    ///
+    /// # Errors
+    ///
+    /// A path or a limit that makes no sense; unless that is allowed, a limit that cannot be enforced.
+    pub fn of(layout: &Layout, request: &Request<'_>) -> Result<Self> {
+        let path = match request.unit {
+            None => GroupPath::of(request.path, request.id)?,
+            Some(unit) => unit.path(),
+        };
+        let mut limits = match request.resources {
+            Some(resources) => Limits::of(resources, layout)?,
+            None => Limits::default(),
+        };
+        let list = request.resources.and_then(|resources| resources.devices().as_deref()).unwrap_or_default();
+        let rules = devices::rules(list)?;
+        // Nothing to keep from whom everything is allowed.
+        let rules = (rules != [devices::ANY]).then_some(rules);
+
+        let mut impossible = std::mem::take(&mut limits.impossible);
+        let mut groups = vec![];
+        for hierarchy in &layout.hierarchies {
+            let (inside, rest): (Vec<_>, Vec<_>) = limits.writable.into_iter().partition(|limit| {
+                hierarchy.controllers.contains(&limit.controller)
+                    && layout.version(limit.controller) == Some(Version::V1)
+            });
+            limits.writable = rest;
+            let devices = rules.clone().filter(|_| hierarchy.controllers.contains(&Controller::Devices));
+            let wanted = !inside.is_empty()
+                // A unit's processes are together wherever systemd looks for them.
+                || request.unit.is_some()
+                || devices.is_some()
+                // What a container uses is counted even where nothing is limited.
+                || hierarchy.controllers.contains(&Controller::Memory)
+                || request.counts_io && hierarchy.controllers.contains(&Controller::Io)
+                // Every group of the unified tree counts time (cgroup-v2.rst, `cpu.stat`).
+                || layout.unified.is_none() && hierarchy.controllers.contains(&Controller::Cpuacct)
+                // Without the unified tree this is how all processes of a container are found and killed.
+                || layout.unified.is_none() && hierarchy.controllers.contains(&Controller::Freezer);
+            if !wanted {
+                continue;
+            }
+            let found = match request.unit {
+                None => place::in_hierarchy(hierarchy, &path),
+                Some(unit) => Ok(unit.in_hierarchy()),
+            };
+            match found {
+                Ok((base, names)) => groups.push(Group {
+                    interface: Interface::V1(hierarchy.clone()),
+                    mount: hierarchy.mount.clone(),
+                    base,
+                    names,
+                    limits: inside,
+                    devices,
+                    given: request.unit.is_some(),
+                }),
+                Err(refusal) => {
+                    impossible.extend(inside.iter().map(|limit| refusal.about(limit)));
+                    impossible.extend(devices.and_then(|_| without_devices(request, &refusal)));
+                }
+            }
+        }
+        let by_program = rules.filter(|_| layout.hierarchy(Controller::Devices).is_none());
+        let mut lacks_group = false;
+        if let Some(unified) = &layout.unified {
+            let find = |limits: &[Limit]| {
+                let needed: Vec<Controller> = limits.iter().map(|limit| limit.controller).collect();
+                match (request.unit, request.scope) {
+                    (Some(unit), _) => Ok(unit.in_tree()),
+                    (None, Some(scope)) => place::in_scope(unified, scope, &path, &needed),
+                    (None, None) => place::in_tree(unified, &path, &needed),
+                }
+            };
+            let mut found = find(&limits.writable);
+            // Where some controllers are lacking, the others' limits are kept all the same.
+            if let Err(refusal) = &found
+                && !refusal.lacking().is_empty()
+            {
+                let (lost, kept): (Vec<_>, Vec<_>) = limits
+                    .writable
+                    .into_iter()
+                    .partition(|limit| refusal.lacking().contains(&limit.controller));
+                impossible.extend(lost.iter().map(|limit| refusal.about(limit)));
+                lacks_group = refusal.is_for_want_of_a_group();
+                limits.writable = kept;
+                found = find(&limits.writable);
+            }
+            match found {
+                Ok((base, names)) => groups.push(Group {
+                    interface: Interface::V2,
+                    mount: unified.mount.clone(),
+                    base,
+                    names,
+                    limits: limits.writable,
+                    devices: by_program.filter(|_| !request.user_namespace || program_possible()),
+                    given: request.unit.is_some(),
+                }),
+                Err(refusal) => {
+                    lacks_group |= !limits.writable.is_empty() && refusal.is_for_want_of_a_group();
+                    impossible.extend(limits.writable.iter().map(|limit| refusal.about(limit)));
+                    impossible.extend(by_program.and_then(|_| without_devices(request, &refusal)));
+                }
+            }
+        } else if by_program.is_some() {
+            impossible.extend(without_devices(request, &Refusal::NotMounted));
+        }
+        if layout.hierarchies.is_empty() && layout.unified.is_none() {
+            // The one reason for all, whatever each limit would need.
+            for error in &mut impossible {
+                error.message = Refusal::NotMounted.to_string();
+            }
+        }
+        let unenforced = accept(impossible, request)?;
+        Ok(Self { groups, unenforced, lacks_group })
+    }
+
+    /// Whether limits of a container would have a place if this user were given a group of version 2.
+    pub(crate) fn wants_group(layout: &Layout, request: &Request<'_>) -> bool {
+        let allowed = Request { allow_unenforced: true, ..*request };
+        Self::of(layout, &allowed).is_ok_and(|plan| plan.lacks_group)
+    }
+
+    /// What is done, one line a step, for people.
+    pub fn describe(&self) -> Vec<String> {
+        let mut lines = vec![];
+        for group in &self.groups {
+            lines.push(format!("make the control group `{}`", group.folder().display()));
+            for limit in &group.limits {
+                for (file, text) in &limit.files {
+                    lines.push(format!("write `{text}` to its `{file}`"));
+                }
+            }
+            match (&group.devices, &group.interface) {
+                (Some(rules), Interface::V1(_)) => {
+                    let writes = devices::writes(rules).unwrap_or_default();
+                    lines.extend(
+                        writes.into_iter().map(|(file, text)| format!("write `{text}` to its `{file}`")),
+                    );
+                }
+                (Some(rules), Interface::V2) => {
+                    let length = program::assemble(rules).len();
+                    lines.push(format!("attach a device program of {length} instructions to it"));
+                }
+                (None, _) => {}
+            }
+        }
+        lines
+    }
+}
+
+impl Group {
+    /// The group's folder.
+    pub fn folder(&self) -> PathBuf {
+        self.start().join(self.names.iter().collect::<PathBuf>())
+    }
+
+    /// The folder of the group that it is made in.
+    pub(super) fn start(&self) -> PathBuf {
+        below(&self.mount, &self.base)
+    }
+
+    /// The folders between the base and the group, the highest first.
+    pub(super) fn above(&self) -> Vec<PathBuf> {
+        let base = self.start();
+        (1..self.names.len())
+            .map(|depth| base.join(self.names[..depth].iter().collect::<PathBuf>()))
+            .collect()
+    }
+}
+
+impl fmt::Display for Interface {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::V1(hierarchy) => f.write_str(&hierarchy.name),
+            Self::V2 => f.write_str("the unified tree"),
+        }
+    }
+}
+
+/// Lets limits pass that cannot be enforced, where that is allowed.
+pub(super) fn accept(impossible: Vec<Error>, request: &Request<'_>) -> Result<Vec<Unenforced>> {
+    let allowed = request.allow_unenforced;
+    impossible.into_iter().map(|error| if allowed { Ok(error.into()) } else { Err(error) }).collect()
+}
+
+/// What it means that no group keeps the rules about devices.
+///
+/// In a user namespace nobody can make a device node, so the container has those that it was given, which is what a list
+/// that only allows comes to. A rule that takes something away is then lost, and so is every rule elsewhere.
+pub(super) fn without_devices(request: &Request<'_>, why: &dyn fmt::Display) -> Option<Error> {
+    let written = request.resources.and_then(|resources| resources.devices().as_deref()).unwrap_or_default();
+    if request.user_namespace && !devices::takes_away(written) {
+        return None;
+    }
+    let message = format!("nothing can keep devices from the container: {why}");
+    // Every container is kept from the machine's devices, also one whose config.json has no list.
+    let help = if written.is_empty() { "go on without it by `--allow-unenforced`" } else { GO_ON };
+    Some(Error::new(Kind::Unenforceable, message).at(devices::PLACE).help(help))
+}
+
+/// Whether this process may load and attach a device program: it needs capabilities in the first user namespace.
+fn program_possible() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+#[cfg(test)]
+mod tests;

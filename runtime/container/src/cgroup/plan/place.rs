@@ -1,0 +1,242 @@
+//! Where in a hierarchy a group can be made.
+//!
+//! Whoever may write to the place that config.json names gets it there. Who may not (a normal user) gets it under the
+//! nearest group of their own that was given to them (systemd calls it delegation), with the same names below it.
+
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use linux_raw_sys::general::CAP_DAC_OVERRIDE;
+use rustix::fs::{Access, AtFlags, CWD, accessat};
+use rustix::io::Errno;
+
+use super::super::controller::Controller;
+use super::super::layout::{Hierarchy, Unified};
+use super::super::limit::{GO_ON, Limit};
+use super::super::path::GroupPath;
+use super::super::scope::ScopeGroup;
+use jobc_sys::error::{Error, Kind};
+use jobc_sys::machine::{Status, in_user_namespace};
+
+/// How root has systemd give its users' systemds more controllers (systemd.resource-control(5), `Delegate=`).
+pub const DELEGATE: &str = "as root: mkdir -p /etc/systemd/system/user@.service.d && printf '[Service]\\nDelegate=cpu cpuset io memory pids\\n' \
+     >/etc/systemd/system/user@.service.d/delegate.conf && systemctl daemon-reload; then log in again";
+
+/// The group to make a group in, relative to the mount, and the names below it.
+pub(super) type Place = (PathBuf, Vec<String>);
+
+/// Why there is no place for a group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// There are no control groups here.
+    NotMounted,
+    /// This user was given none of the groups that this process is in.
+    NotGiven { own: PathBuf },
+    /// The group that was given holds processes, so its controllers cannot be passed on.
+    HoldsProcesses { group: PathBuf, controllers: Vec<Controller> },
+    /// The group that was given does not have the controllers.
+    Lacks { group: PathBuf, controllers: Vec<Controller> },
+    /// The group of this user's systemd does not have the controllers, so no scope of its has.
+    NotDelegated { group: PathBuf, controllers: Vec<Controller> },
+    /// The group of this process cannot be seen from here.
+    OutOfSight,
+}
+
+impl Refusal {
+    /// That a limit cannot be enforced for this reason.
+    pub(super) fn about(&self, limit: &Limit) -> Error {
+        Error::new(Kind::Unenforceable, self.to_string()).at(&limit.place).help(self.help())
+    }
+
+    /// The controllers that are lacking where others can be had.
+    pub(super) fn lacking(&self) -> &[Controller] {
+        match self {
+            Self::Lacks { controllers, .. } | Self::NotDelegated { controllers, .. } => controllers,
+            _ => &[],
+        }
+    }
+
+    /// Whether a group that was given to this user would do.
+    pub(super) fn is_for_want_of_a_group(&self) -> bool {
+        matches!(self, Self::NotGiven { .. } | Self::HoldsProcesses { .. } | Self::Lacks { .. })
+    }
+
+    fn help(&self) -> String {
+        match self {
+            Self::NotGiven { .. } => format!(
+                "start it in a group of your own, as by `systemd-run --user --scope --property=Delegate=yes`, or let `jobc oci --systemd-cgroup` have one made; or {GO_ON}"
+            ),
+            Self::HoldsProcesses { group, .. } => format!(
+                "move its processes one down: `mkdir {0}/main` and write their numbers to `{0}/main/cgroup.procs`; or {GO_ON}",
+                group.display()
+            ),
+            Self::Lacks { group, controllers } => format!(
+                "have root switch them on for it (`+{}` in `cgroup.subtree_control` of the group above `{}`, or `Delegate=` of its unit); or {GO_ON}",
+                names(controllers, " +"),
+                group.display()
+            ),
+            Self::NotDelegated { .. } => format!("{DELEGATE}; or {GO_ON}"),
+            Self::NotMounted | Self::OutOfSight => GO_ON.to_owned(),
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotMounted => f.write_str("there are no control groups to put the container in"),
+            Self::NotGiven { own } => {
+                write!(
+                    f,
+                    "this user may not make control groups, neither in `{}` nor above it",
+                    own.display()
+                )
+            }
+            Self::HoldsProcesses { group, controllers } => write!(
+                f,
+                "the control group `{}` holds processes itself, so it cannot pass on `{}`",
+                group.display(),
+                names(controllers, " ")
+            ),
+            Self::Lacks { group, controllers } => {
+                let names = names(controllers, " ");
+                write!(f, "the control group `{}` was not given `{names}`", group.display())
+            }
+            Self::NotDelegated { group, controllers } => write!(
+                f,
+                "this user's systemd, whose control group is `{}`, was not given `{}`",
+                group.display(),
+                names(controllers, " ")
+            ),
+            Self::OutOfSight => f.write_str("the control group of this process is not mounted here"),
+        }
+    }
+}
+
+/// The place in a hierarchy of version 1.
+pub(super) fn in_hierarchy(hierarchy: &Hierarchy, path: &GroupPath) -> Result<Place, Refusal> {
+    let (mount, own) = (&hierarchy.mount, hierarchy.own.as_deref());
+    let start = if path.absolute { Path::new("") } else { own.ok_or(Refusal::OutOfSight)? };
+    if hierarchy.writable && asks_nobody() || may_make(&below(mount, start), &path.names) {
+        return Ok((start.to_owned(), path.names.clone()));
+    }
+    let own = own.ok_or(Refusal::OutOfSight)?;
+    let given = own.ancestors().find(|group| writable(&below(mount, group)));
+    let base = given.ok_or_else(|| Refusal::NotGiven { own: below(mount, own) })?;
+    Ok((base.to_owned(), path.names.clone()))
+}
+
+/// The place in the unified tree, for a group with those controllers.
+///
+/// A process may move between groups only by who may write to `cgroup.procs` of the group above both, and a group that
+/// holds processes cannot pass controllers on (cgroup-v2.rst, "Delegation Containment", "No Internal Process
+/// Constraint"); nobody else's processes are moved to make room.
+pub(super) fn in_tree(unified: &Unified, path: &GroupPath, needed: &[Controller]) -> Result<Place, Refusal> {
+    let mount = &unified.mount;
+    let start =
+        if path.absolute { Path::new("") } else { unified.own.as_deref().ok_or(Refusal::OutOfSight)? };
+    let may = unified.writable && asks_nobody();
+    if may || may_make(&below(mount, start), &path.names) && may_move(unified, &start.join(path.relative())) {
+        return Ok((start.to_owned(), path.names.clone()));
+    }
+    let own = unified.own.as_deref().ok_or(Refusal::OutOfSight)?;
+    let mut nearest = None;
+    for group in own.ancestors() {
+        let folder = below(mount, group);
+        if !writable(&folder) || !writable(&folder.join("cgroup.procs")) {
+            continue;
+        }
+        match passes_on(&folder, needed) {
+            Ok(()) => return Ok((group.to_owned(), path.names.clone())),
+            Err(refusal) => nearest = nearest.or(Some(refusal)),
+        }
+    }
+    Err(nearest.unwrap_or_else(|| Refusal::NotGiven { own: below(mount, own) }))
+}
+
+/// Whether groups below `folder` can have the controllers.
+fn passes_on(folder: &Path, needed: &[Controller]) -> Result<(), Refusal> {
+    let list = |file: &str| {
+        let text = fs::read_to_string(folder.join(file)).unwrap_or_default();
+        text.split_whitespace().filter_map(Controller::named).collect::<Vec<_>>()
+    };
+    let off = missing(needed, &list("cgroup.subtree_control"));
+    if off.is_empty() {
+        return Ok(());
+    }
+    let lacking = missing(needed, &list("cgroup.controllers"));
+    if !lacking.is_empty() {
+        return Err(Refusal::Lacks { group: folder.to_owned(), controllers: lacking });
+    }
+    if fs::read_to_string(folder.join("cgroup.procs")).is_ok_and(|list| !list.is_empty()) {
+        return Err(Refusal::HoldsProcesses { group: folder.to_owned(), controllers: off });
+    }
+    Ok(())
+}
+
+/// Those of the controllers that are not there, each once.
+fn missing(needed: &[Controller], there: &[Controller]) -> Vec<Controller> {
+    let lacks = |one: &Controller| !one.needs_no_switch() && !there.contains(one);
+    let mut missing: Vec<Controller> = needed.iter().copied().filter(lacks).collect();
+    missing.dedup();
+    missing
+}
+
+/// The place in a scope that this user's systemd would make: it has what the group of that systemd has.
+pub(super) fn in_scope(
+    unified: &Unified,
+    scope: &ScopeGroup,
+    path: &GroupPath,
+    needed: &[Controller],
+) -> Result<Place, Refusal> {
+    let lacking = missing(needed, &scope.controllers(unified));
+    if lacking.is_empty() {
+        Ok((scope.systemd.join(&scope.below), path.names.clone()))
+    } else {
+        let group = below(&unified.mount, &scope.systemd);
+        Err(Refusal::NotDelegated { group, controllers: lacking })
+    }
+}
+
+/// The names of controllers, with something between them.
+fn names(controllers: &[Controller], between: &str) -> String {
+    controllers.iter().map(|one| one.name()).collect::<Vec<_>>().join(between)
+}
+
+/// Whether a process of this group may be made in, or moved to, the group `to`.
+pub(in super::super) fn may_move(unified: &Unified, to: &Path) -> bool {
+    let Some(own) = &unified.own else { return true };
+    let common: PathBuf =
+        own.components().zip(to.components()).take_while(|(a, b)| a == b).map(|(a, _)| a).collect();
+    writable(&below(&unified.mount, &common).join("cgroup.procs"))
+}
+
+/// Whether no permissions of files keep this process from writing them: those of the machine's root, as a rule.
+fn asks_nobody() -> bool {
+    let overrides = |status: Status| status.effective & 1 << CAP_DAC_OVERRIDE != 0;
+    Status::of_this_process().is_ok_and(overrides) && !in_user_namespace()
+}
+
+/// Whether this process may make a group of those names: whether it may write to the deepest folder that is there.
+fn may_make(base: &Path, names: &[String]) -> bool {
+    for depth in (0..names.len()).rev() {
+        let folder = base.join(names[..depth].iter().collect::<PathBuf>());
+        match accessat(CWD, &folder, Access::WRITE_OK, AtFlags::EACCESS) {
+            Ok(()) => return true,
+            Err(Errno::NOENT) => {}
+            Err(_) => return false,
+        }
+    }
+    false
+}
+
+/// Whether this process may make folders there, or write to the file.
+fn writable(path: &Path) -> bool {
+    accessat(CWD, path, Access::WRITE_OK, AtFlags::EACCESS).is_ok()
+}
+
+/// A folder below another, without a slash at its end where they are the same.
+pub(super) fn below(folder: &Path, path: &Path) -> PathBuf {
+    if path.as_os_str().is_empty() { folder.to_owned() } else { folder.join(path) }
+}

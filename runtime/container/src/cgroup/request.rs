@@ -1,0 +1,30 @@
+//! What a container asks for.
+
+use oci_spec::runtime::LinuxResources;
+
+use super::scope::ScopeGroup;
+use super::unit_group::UnitGroup;
+
+/// What a container wants of its control group.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Request<'a> {
+    /// The container's name; its group is `/jobc/<id>` where config.json names none.
+    pub id: &'a str,
+    /// `linux.cgroupsPath`: from the tree's root with a slash before it, from the group of this process without.
+    pub path: Option<&'a str>,
+    /// The group that systemd makes, in place of one that this program makes at `path`.
+    pub unit: Option<&'a UnitGroup>,
+    /// The group of a scope that this user's systemd would make around this process: for a plan that nobody carries out.
+    pub scope: Option<&'a ScopeGroup>,
+    /// `linux.resources`.
+    pub resources: Option<&'a LinuxResources>,
+    /// Go on where a limit cannot be enforced.
+    pub allow_unenforced: bool,
+    /// Who owns the group inside the container: the machine's numbers for its root, where it has a user namespace and
+    /// may write to its groups.
+    pub owner: Option<(u32, u32)>,
+    /// Whether somebody will ask what it has read from disks and written to them.
+    pub counts_io: bool,
+    /// Whether the container has a user namespace of its own, in which nobody can make a device node (mknod(2)).
+    pub user_namespace: bool,
+}

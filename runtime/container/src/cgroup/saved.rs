@@ -1,0 +1,97 @@
+//! The groups of a container, and what is kept of them.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::controller::Controller;
+use super::layout::Version;
+
+/// The groups of a container; none where it has none.
+#[derive(Debug, Default)]
+pub struct Cgroup {
+    pub(super) saved: Saved,
+    pub(super) into: Option<OwnedFd>,
+    pub(super) joins: Vec<OwnedFd>,
+}
+
+/// What is kept of a container's groups: enough to find, to kill and to remove them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Saved {
+    pub(super) groups: Vec<SavedGroup>,
+}
+
+/// One group of a container's.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct SavedGroup {
+    /// The group's folder.
+    pub(super) folder: PathBuf,
+    /// The folder's inode number: another group that is made there later has another.
+    pub(super) id: u64,
+    /// Which interface it has.
+    pub(super) version: Version,
+    /// The controllers of version 1 in it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) controllers: Vec<Controller>,
+    /// The folders above it that go with it once they are empty, the deepest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) above: Vec<PathBuf>,
+}
+
+impl Cgroup {
+    /// The groups of a container that another process made; [`Self::open_entrances`] lets a process in.
+    pub fn open(saved: Saved) -> Self {
+        Self { saved, into: None, joins: vec![] }
+    }
+
+    /// What to keep of the groups.
+    pub fn saved(&self) -> &Saved {
+        &self.saved
+    }
+
+    /// The group of version 2 that clone3(2) makes a process in (`CLONE_INTO_CGROUP`).
+    pub fn into_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.into.as_ref().map(AsFd::as_fd)
+    }
+
+    /// The files of version 1 that a process with one thread joins the groups by, each by writing `0`.
+    ///
+    /// They are `tasks`, not `cgroup.procs`: for a thread that moves itself the kernel does not halt all others'
+    /// forks and exits meanwhile, which costs 10 ms on a machine that was idle.
+    pub fn join_fds(&self) -> &[OwnedFd] {
+        &self.joins
+    }
+
+    /// Gives away what a process enters its groups by: [`Self::into_fd`] and [`Self::join_fds`].
+    pub fn take_entrances(&mut self) -> (Option<OwnedFd>, Vec<OwnedFd>) {
+        (self.into.take(), std::mem::take(&mut self.joins))
+    }
+
+    /// Whether the container has no group at all.
+    pub fn is_none(&self) -> bool {
+        self.saved.groups.is_empty()
+    }
+
+    /// Whether a group of it is there still.
+    pub fn is_there(&self) -> bool {
+        self.saved.groups.iter().any(SavedGroup::is_there)
+    }
+
+    /// The folders of the groups.
+    pub fn folders(&self) -> impl Iterator<Item = &Path> {
+        self.saved.groups.iter().map(|group| group.folder.as_path())
+    }
+}
+
+impl SavedGroup {
+    /// Whether the group is still the one that was made: not removed, and no other container's in its place.
+    pub(super) fn is_there(&self) -> bool {
+        id(&self.folder) == Some(self.id)
+    }
+}
+
+/// What tells a group from every other that was or will be at its path: the kernel gives no inode number twice.
+pub(super) fn id(folder: &Path) -> Option<u64> {
+    rustix::fs::stat(folder).ok().map(|status| status.st_ino)
+}

@@ -1,0 +1,64 @@
+//! The group of a scope that a user's systemd makes around a process that supervises.
+//!
+//! It is the user's to divide (`Delegate=`), and a group that passes controllers on holds no processes itself (cgroup-v2.rst, "No
+//! Internal Process Constraint"). So the process goes one down, to [`LEAF`], and groups of containers are made beside that.
+
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, chmod, mkdir};
+
+use super::controller::Controller;
+use super::file::write;
+use super::layout::{Layout, Unified};
+use crate::systemd::Unit;
+use jobc_sys::error::{Error, Kind, Result};
+
+/// The group of the process that supervises, and of what it starts beside containers, below the scope's.
+pub const LEAF: &str = "supervisor";
+
+/// Where the group of a scope would be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScopeGroup {
+    /// The group of systemd itself, relative to the root of the tree: it is there, and has what every scope of it can have.
+    pub(super) systemd: PathBuf,
+    /// The scope's group, below that.
+    pub(super) below: PathBuf,
+}
+
+impl ScopeGroup {
+    /// Of a unit of a systemd whose own group is `systemd`, relative to the root of the tree.
+    pub fn of(unit: &Unit, systemd: &Path) -> Self {
+        Self { systemd: systemd.to_owned(), below: unit.groups().iter().collect() }
+    }
+
+    /// The controllers that it has once it is made: those of systemd's own group.
+    pub fn controllers(&self, tree: &Unified) -> Vec<Controller> {
+        let list = std::fs::read_to_string(tree.mount.join(&self.systemd).join("cgroup.controllers"));
+        list.unwrap_or_default().split_whitespace().filter_map(Controller::named).collect()
+    }
+
+    /// Moves this process, which systemd has put into the scope's group, to [`LEAF`] below it.
+    ///
+    /// # Errors
+    ///
+    /// It is not in that group, or the kernel refuses.
+    pub fn settle(unit: &Unit) -> Result<()> {
+        let unified = Layout::detect()?.unified;
+        let own = unified.and_then(|unified| Some(unified.mount.join(unified.own?)));
+        let Some(group) = own.as_ref().filter(|own| own.file_name() == Some(unit.name.as_ref())) else {
+            let own = own.map_or_else(
+                || "a group that cannot be seen here".to_owned(),
+                |own| format!("`{}`", own.display()),
+            );
+            let message =
+                format!("this user's systemd has made `{}`, and left this process in {own}", unit.name);
+            return Err(Error::new(Kind::Machine, message));
+        };
+        let leaf = group.join(LEAF);
+        mkdir(&leaf, Mode::from_raw_mode(0o755))
+            .and_then(|()| write(&leaf.join("cgroup.procs"), "0"))
+            // Containers' groups are not made below it: they would have no controllers.
+            .and_then(|()| chmod(&leaf, Mode::from_raw_mode(0o555)))
+            .map_err(|errno| Error::machine(format!("move to the control group `{}`", leaf.display()), errno))
+    }
+}

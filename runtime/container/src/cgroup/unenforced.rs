@@ -1,0 +1,76 @@
+//! Limits that nothing enforces, for the record and for people.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use jobc_sys::error::Error;
+
+/// A limit of config.json that nothing enforces.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unenforced {
+    /// The field: a JSON Pointer into config.json.
+    pub place: String,
+    /// Why not, in words.
+    pub reason: String,
+}
+
+impl fmt::Display for Unenforced {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.place, self.reason)
+    }
+}
+
+impl Unenforced {
+    /// Limits that nothing enforces, for people: a line a reason, with what is limited in the job file's words.
+    ///
+    /// Reasons that differ only in the group they name are one: with version 1 every controller has a tree of its own.
+    pub fn in_words(all: &[Self]) -> Vec<String> {
+        let kind = |reason: &str| reason.split('`').next().map(str::to_owned);
+        let mut lines: Vec<(&str, Vec<&str>)> = Vec::new();
+        for Self { place, reason } in all {
+            let limited = place.strip_prefix("/linux/resources/").unwrap_or(place);
+            let limited = limited.split('/').next().unwrap_or(limited);
+            match lines.iter_mut().find(|(first, _)| kind(first) == kind(reason)) {
+                Some((_, list)) if list.contains(&limited) => {}
+                Some((_, list)) => list.push(limited),
+                None => lines.push((reason, vec![limited])),
+            }
+        }
+        let line = |(reason, limited): (&str, Vec<&str>)| {
+            let list = limited.iter().map(|limited| format!("`{limited}`")).collect::<Vec<_>>().join(", ");
+            format!("nothing keeps tasks within their limits of {list}: {reason}")
+        };
+        lines.into_iter().map(line).collect()
+    }
+}
+
+impl From<Error> for Unenforced {
+    fn from(error: Error) -> Self {
+        Self { place: error.place.unwrap_or_default(), reason: error.message }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Unenforced;
+
+    #[test]
+    fn what_nothing_keeps_is_told_in_a_line_a_reason() {
+        let of =
+            |place: &str, reason: &str| Unenforced { place: place.to_owned(), reason: reason.to_owned() };
+        let told = Unenforced::in_words(&[
+            of("/linux/resources/pids/limit", "not in `/pids`"),
+            of("/linux/resources/memory/limit", "not in `/memory`"),
+            of("/linux/resources/memory/swap", "not in `/memory`"),
+            of("/linux/resources/devices", "there are none"),
+        ]);
+        assert_eq!(
+            told,
+            [
+                "nothing keeps tasks within their limits of `pids`, `memory`: not in `/pids`",
+                "nothing keeps tasks within their limits of `devices`: there are none",
+            ]
+        );
+    }
+}

@@ -1,0 +1,91 @@
+//! Groups of units: where they are expected, and what systemd is told.
+
+use serde_json::{Value as Json, json};
+
+use super::*;
+use crate::cgroup::{Controller, Hierarchy, Unified, UnitGroup};
+use crate::systemd::Unit;
+
+/// The groups of a container's unit and the properties that systemd 252 gets for them.
+fn check(layout: &Layout, base: &str, resources: &Json) -> String {
+    let resources = serde_json::from_value(resources.clone()).expect("resources");
+    let unit = Unit::of(Some("a-b.slice:jobc:demo"), "demo", false).expect("a unit");
+    let group = UnitGroup::of(&unit, base.into());
+    let request = Request { unit: Some(&group), resources: Some(&resources), ..Request::default() };
+    let plan = Plan::of(layout, &request).expect("a plan");
+    assert!(plan.groups.iter().all(|group| group.given));
+    let mut lines = plan.describe();
+    lines.retain(|line| line.starts_with("make"));
+    lines.extend(plan.properties(252).into_iter().map(|(name, value)| format!("{name} {value:?}")));
+    lines.join("\n")
+}
+
+fn limits() -> Json {
+    json!({"memory": {"limit": 8192, "swap": 8192}, "pids": {"limit": 5}, "devices": [{"allow": false, "access": "rwm"}]})
+}
+
+#[test]
+fn on_version_2_the_unit_is_below_its_systemd() {
+    let controllers = vec![Controller::Memory, Controller::Pids];
+    let unified = Some(Unified {
+        mount: "/cg".into(),
+        controllers: controllers.into(),
+        own: Some("elsewhere".into()),
+        writable: true,
+    });
+    let layout = Layout { hierarchies: vec![], unified };
+    insta::assert_snapshot!(check(&layout, "", &limits()), @"
+    make the control group `/cg/a.slice/a-b.slice/jobc-demo.scope`
+    MemoryMax Uint64(8192)
+    MemorySwapMax Uint64(0)
+    TasksMax Uint64(5)
+    ");
+    insta::assert_snapshot!(check(&layout, "user.slice/user@7.service", &json!({})), @"make the control group `/cg/user.slice/user@7.service/a.slice/a-b.slice/jobc-demo.scope`");
+}
+
+#[test]
+fn on_version_1_it_is_in_every_hierarchy_and_systemd_knows_the_devices() {
+    let hierarchy = |name: &str, controllers: &[Controller]| Hierarchy {
+        mount: format!("/cg/{name}").into(),
+        name: name.to_owned(),
+        controllers: controllers.to_vec(),
+        own: None,
+        writable: true,
+    };
+    let hierarchies = vec![
+        hierarchy("name=systemd", &[]),
+        hierarchy("memory", &[Controller::Memory]),
+        hierarchy("pids", &[Controller::Pids]),
+        hierarchy("devices", &[Controller::Devices]),
+    ];
+    let told = check(&Layout { hierarchies, unified: None }, "", &limits());
+    let (told, allowed) = told.split_once("\nDevicePolicy").expect("a policy");
+    insta::assert_snapshot!(told, @"
+    make the control group `/cg/name=systemd/a.slice/a-b.slice/jobc-demo.scope`
+    make the control group `/cg/memory/a.slice/a-b.slice/jobc-demo.scope`
+    make the control group `/cg/pids/a.slice/a-b.slice/jobc-demo.scope`
+    make the control group `/cg/devices/a.slice/a-b.slice/jobc-demo.scope`
+    MemoryLimit Uint64(8192)
+    TasksMax Uint64(5)
+    ");
+    assert!(allowed.contains("\"strict\"") && allowed.contains("(\"/dev/char/1:3\", \"rwm\")"), "{allowed}");
+}
+
+#[test]
+fn devices_by_number_and_by_driver() {
+    let majors = "Character devices:\n  1 mem\n136 pts\n\nBlock devices:\n  8 sd\n";
+    let rule = |kind, major, minor| Rule { allow: true, kind, major, minor, access: READ | WRITE };
+    let of = |kind, major, minor| names(&rule(kind, major, minor), majors).join(" ");
+    let (character, block) = (Some(DeviceKind::Character), Some(DeviceKind::Block));
+    assert_eq!(of(character, Some(1), Some(3)), "/dev/char/1:3");
+    assert_eq!(of(character, Some(136), None), "char-pts");
+    assert_eq!(of(block, Some(8), None), "block-sd");
+    assert_eq!(of(character, Some(8), None), "", "a driver of the other kind");
+    assert_eq!(of(None, None, None), "char-* block-*");
+    assert_eq!(of(block, None, Some(3)), "");
+    assert_eq!(access(&rule(None, None, None)), "rw");
+    // What takes away, and what allows all, has no form.
+    let taken = Rule { allow: false, ..rule(character, Some(1), Some(3)) };
+    assert!(allowed(&[devices::ANY]).is_empty());
+    assert!(allowed(&[rule(character, Some(1), None), taken]).is_empty());
+}

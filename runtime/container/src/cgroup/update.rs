@@ -1,0 +1,232 @@
+//! Other limits for a container that runs.
+
+use std::path::{Path, PathBuf};
+
+use oci_spec::runtime::LinuxResources;
+use rustix::io::Errno;
+
+use super::controller::Controller;
+use super::file::write;
+use super::layout::{Hierarchy, Layout, Version};
+use super::limit::{Limit, Limits};
+use super::make::{self, switch, write_limit};
+use super::plan::{Group, Interface};
+use super::request::Request;
+use super::saved::{Cgroup, SavedGroup};
+use jobc_sys::error::{Error, Kind, Result};
+
+/// How often processes are looked for that were made while the others were moved.
+const ROUNDS: usize = 100;
+
+/// A limit and the group that gets it.
+struct Change {
+    folder: PathBuf,
+    limit: Limit,
+}
+
+/// What a file of a group said before it was written.
+struct Former(PathBuf, String);
+
+impl Cgroup {
+    /// Writes those limits of `resources` that stand in `sections` (`memory`, `cpu`, …).
+    ///
+    /// A hierarchy of version 1 that the container has no group in yet, as nothing was limited there, gets one, and the
+    /// container's processes are moved into it.
+    ///
+    /// # Errors
+    ///
+    /// What makes no sense, and what nothing here enforces; all limits are then as they were. So they are where `then` fails,
+    /// which is given the limits when they are written.
+    pub fn update(
+        &mut self,
+        layout: &Layout,
+        resources: &LinuxResources,
+        sections: &[&str],
+        then: impl FnOnce(&[Limit]) -> Result<()>,
+    ) -> Result<()> {
+        let named = |place: &str| {
+            let rest = place.strip_prefix("/linux/resources/").unwrap_or_default();
+            sections.contains(&rest.split('/').next().unwrap_or_default())
+        };
+        let limits = Limits::of_change(resources, layout)?;
+        let lost = |error: &Error| error.place.as_deref().is_some_and(named);
+        if let Some(error) = limits.impossible.into_iter().find(lost) {
+            return Err(error);
+        }
+        self.leave_room(resources, sections)?;
+        let before = self.saved.groups.len();
+        let mut former = vec![];
+        let writable: Vec<Limit> = limits.writable.into_iter().filter(|limit| named(&limit.place)).collect();
+        let result = writable
+            .iter()
+            .map(|limit| Ok(Change { folder: self.folder_for(limit, layout)?, limit: limit.clone() }))
+            .collect::<Result<Vec<_>>>()
+            .and_then(|changes| self.write_all(layout, changes, &mut former))
+            .and_then(|()| {
+                let new = self.saved.groups[before..].to_vec();
+                new.iter().try_for_each(|group| self.fill(&group.folder))
+            })
+            .and_then(|()| then(&writable));
+        if result.is_err() {
+            for Former(path, text) in former.into_iter().rev() {
+                // What is told is why it could not be done.
+                let _ = write(&path, &text);
+            }
+            for group in self.saved.groups.split_off(before) {
+                let _ = rustix::fs::rmdir(&group.folder);
+            }
+        }
+        self.joins.clear();
+        result
+    }
+
+    /// Refuses less memory than there is in use, where config.json says `checkBeforeUpdate`; otherwise the kernel of version 2
+    /// would end processes for it.
+    fn leave_room(&self, resources: &LinuxResources, sections: &[&str]) -> Result<()> {
+        let memory = resources.memory().as_ref().filter(|_| sections.contains(&"memory"));
+        let Some(memory) = memory.filter(|memory| memory.check_before_update() == Some(true)) else {
+            return Ok(());
+        };
+        let limit = memory.limit().and_then(|limit| u64::try_from(limit).ok()).filter(|limit| *limit > 0);
+        match (limit, self.usage().memory) {
+            (Some(limit), Some(used)) if used > limit => {
+                let message =
+                    format!("{used} bytes of memory are in use, more than the {limit} of the new limit");
+                Err(Error::new(Kind::Unenforceable, message).at("/linux/resources/memory/limit"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The folder of the group that gets a limit, made where there is none.
+    fn folder_for(&mut self, limit: &Limit, layout: &Layout) -> Result<PathBuf> {
+        let hierarchy = layout.hierarchy(limit.controller);
+        let found = self.saved.groups.iter().filter(|group| group.is_there()).find(|group| match hierarchy {
+            None => group.version == Version::V2,
+            Some(_) => group.controllers.contains(&limit.controller),
+        });
+        if let Some(found) = found {
+            return Ok(found.folder.clone());
+        }
+        let names = self.saved.groups.iter().find_map(|group| names(group, layout));
+        let (Some(hierarchy), Some(names)) = (hierarchy, names) else {
+            return Err(Error::new(
+                Kind::Unenforceable,
+                "the container has no control group that can be limited",
+            )
+            .at(&limit.place));
+        };
+        let interface = Interface::V1(Hierarchy::clone(hierarchy));
+        let mount = hierarchy.mount.clone();
+        let group = Group {
+            interface,
+            mount,
+            base: PathBuf::new(),
+            names,
+            limits: vec![],
+            devices: None,
+            given: false,
+        };
+        make::make(&group, &Request::default(), self)?;
+        let folder = group.folder();
+        if !self.saved.groups.iter().any(|group| group.folder == folder) {
+            let message = format!("the control group `{}` cannot be made", folder.display());
+            return Err(Error::new(Kind::Unenforceable, message).at(&limit.place));
+        }
+        Ok(folder)
+    }
+
+    /// Writes limits; those that the kernel refuses once more when the others are written.
+    ///
+    /// Memory, and memory and swap together, must never cross, so that which of the two comes first depends on whether
+    /// they grow; the same holds for the quota and the period of CPU time.
+    fn write_all(&self, layout: &Layout, changes: Vec<Change>, former: &mut Vec<Former>) -> Result<()> {
+        let mut again = vec![];
+        for change in changes {
+            if layout.hierarchy(change.limit.controller).is_none()
+                && !change.limit.files.iter().any(|(file, _)| change.folder.join(file).exists())
+                && let Some(group) = self.saved.groups.iter().find(|group| group.folder == change.folder)
+                && let Some(names) = names(group, layout)
+                && let Some(unified) = &layout.unified
+            {
+                let (interface, mount) = (Interface::V2, unified.mount.clone());
+                let limits = vec![change.limit.clone()];
+                let group = Group {
+                    interface,
+                    mount,
+                    base: PathBuf::new(),
+                    names,
+                    limits,
+                    devices: None,
+                    given: false,
+                };
+                let refused = switch::on(&group).into_iter().find(|(one, _)| *one == change.limit.controller);
+                if let Some((_, error)) = refused {
+                    return Err(error.at(&change.limit.place));
+                }
+            }
+            former.extend(
+                change.limit.files.iter().filter_map(|(file, _)| Former::of(change.folder.join(file))),
+            );
+            if write_limit(&change.folder, &change.limit).is_err() {
+                again.push(change);
+            }
+        }
+        again.iter().try_for_each(|change| write_limit(&change.folder, &change.limit))
+    }
+
+    /// Moves the container's processes into a new group.
+    fn fill(&self, folder: &Path) -> Result<()> {
+        let file = folder.join("cgroup.procs");
+        for _ in 0..ROUNDS {
+            let there = std::fs::read_to_string(&file).unwrap_or_default();
+            let outside: Vec<u32> = self
+                .processes()?
+                .into_iter()
+                .filter(|pid| !there.lines().any(|line| line.parse() == Ok(*pid)))
+                .collect();
+            if outside.is_empty() {
+                return Ok(());
+            }
+            for pid in outside {
+                match write(&file, &pid.to_string()) {
+                    // It has ended.
+                    Ok(()) | Err(Errno::SRCH) => {}
+                    Err(errno) => {
+                        return Err(Error::machine(
+                            format!("move process {pid} to `{}`", folder.display()),
+                            errno,
+                        ));
+                    }
+                }
+            }
+        }
+        let message = format!("new processes come up faster than they are moved to `{}`", folder.display());
+        Err(Error::new(Kind::Machine, message).help("pause the container first"))
+    }
+}
+
+impl Former {
+    /// Of a file with one line: what has a line a device is not put back.
+    fn of(path: PathBuf) -> Option<Self> {
+        let text = std::fs::read_to_string(&path).ok()?;
+        let text = text.trim();
+        (!text.is_empty() && text.lines().count() == 1 && !text.contains(':'))
+            .then(|| Self(path, text.to_owned()))
+    }
+}
+
+/// The names from the mount of its hierarchy to a group.
+fn names(group: &SavedGroup, layout: &Layout) -> Option<Vec<String>> {
+    let mount = match group.version {
+        Version::V2 => &layout.unified.as_ref()?.mount,
+        Version::V1 => {
+            let shares = |hierarchy: &&Hierarchy| {
+                group.controllers.iter().any(|one: &Controller| hierarchy.controllers.contains(one))
+            };
+            &layout.hierarchies.iter().find(shares)?.mount
+        }
+    };
+    let path = group.folder.strip_prefix(mount).ok()?;
+    path.iter().map(|name| name.to_str().map(ToOwned::to_owned)).collect()
+}

@@ -1,0 +1,180 @@
+//! What the new process remembers between its steps: descriptors.
+
+pub mod place;
+pub mod report;
+
+use std::ffi::CStr;
+
+use rustix::fs::{Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
+
+use jobc_sys::syscall::{CWD, Fd, Kernel, Prctl};
+use place::Place;
+use report::Report;
+
+/// The places whose mounts are remembered, inner ones first.
+const KEPT: [&CStr; 4] = [c"dev/pts", c"dev", c"proc", c"sys"];
+
+/// What the new process remembers between steps: descriptors.
+pub struct Child<'a, K> {
+    /// The kernel it speaks to.
+    pub kernel: &'a K,
+    /// The container's root.
+    pub root: Fd,
+    /// /proc of the machine, opened when first needed.
+    pub proc: Option<Fd>,
+    /// The file systems that were mounted at [`KEPT`].
+    kept: [Option<Fd>; KEPT.len()],
+    /// A tmpfs at /dev that this process has mounted empty: nobody else changes what is in it.
+    pub own_dev: Option<Fd>,
+    /// The first cover of a masked folder.
+    pub empty_folder: Option<Fd>,
+    /// The container's null device.
+    pub null: Null,
+    /// The working directory, where it is a folder that a step went to.
+    here: Option<Fd>,
+    /// Whether the working directory is the container's root, which was entered and not left since.
+    pub at_root: bool,
+    /// Whether open_tree_attr(2) is not to be had here, as was seen once.
+    pub two_calls: bool,
+    /// Whether the process is in a user namespace of its own, where it cannot make device nodes.
+    pub in_user_namespace: bool,
+    /// Opens gates and holds: what the parent and this process share.
+    pub report: &'a Report,
+}
+
+/// What is known of the container's /dev/null.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Null {
+    /// Nothing yet.
+    Unknown,
+    /// This process has made it, in [`Child::own_dev`].
+    Made,
+    /// It is open, and is the null device.
+    Open(Fd),
+}
+
+impl<'a, K: Kernel> Child<'a, K> {
+    /// A child that has done nothing yet.
+    pub fn new(kernel: &'a K, report: &'a Report, in_user_namespace: bool) -> Self {
+        Self {
+            kernel,
+            root: CWD,
+            proc: None,
+            kept: [None; KEPT.len()],
+            own_dev: None,
+            empty_folder: None,
+            null: Null::Unknown,
+            here: None,
+            at_root: false,
+            two_calls: false,
+            in_user_namespace,
+            report,
+        }
+    }
+
+    /// The machine's /proc, which must be a procfs and nothing mounted over it.
+    pub fn proc(&mut self) -> Result<Fd, Errno> {
+        const PROC_SUPER_MAGIC: u64 = 0x9fa0;
+        if let Some(proc) = self.proc {
+            return Ok(proc);
+        }
+        let flags = OFlags::PATH | OFlags::DIRECTORY;
+        let proc = self.kernel.open(CWD, c"/proc", flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)?;
+        if self.kernel.file_system(proc)? != PROC_SUPER_MAGIC {
+            return Err(Errno::NODEV);
+        }
+        self.proc = Some(proc);
+        Ok(proc)
+    }
+
+    /// What a path below the root is resolved from: the innermost file system that this process has mounted on its way,
+    /// by the mount's own descriptor, or the root; and the rest of the path.
+    ///
+    /// So nobody who can rename folders of the image meanwhile leads a step away from what was mounted.
+    pub fn base<'p>(&self, path: &'p CStr) -> (Fd, &'p CStr) {
+        for (at, fd) in KEPT.iter().zip(self.kept) {
+            if let Some(fd) = fd
+                && let Some(rest) = path.to_bytes_with_nul().strip_prefix(at.to_bytes())
+                && let Some(rest) = rest.strip_prefix(b"/")
+                && let Ok(rest) = CStr::from_bytes_with_nul(rest)
+            {
+                return (fd, rest);
+            }
+        }
+        let mounted = KEPT.iter().position(|at| *at == path).and_then(|index| self.kept[index]);
+        mounted.map_or((self.root, path), |fd| (fd, c"."))
+    }
+
+    /// Makes a folder the working directory; no step relies on the one it has, and the last one chooses the program's.
+    pub fn go_to(&mut self, folder: Fd) -> Result<(), Errno> {
+        if self.here != Some(folder) {
+            self.at_root = false;
+            self.kernel.fchdir(folder)?;
+            self.here = Some(folder);
+        }
+        Ok(())
+    }
+
+    /// Keeps the descriptor of a file system that was mounted, if its place is one of [`KEPT`]; says whether it is.
+    pub fn remember(&mut self, place: &CStr, mount: Fd) -> bool {
+        let index = KEPT.iter().position(|kept| *kept == place);
+        index.map(|index| self.kept[index] = Some(mount)).is_some()
+    }
+
+    /// Makes the machine's root the working directory, while it is still this process's root.
+    pub fn go_to_machine_root(&mut self) -> Result<(), Errno> {
+        self.here = None;
+        self.kernel.chdir(c"/")
+    }
+
+    /// The folder that a place stands in, made where it is missing, and the place's last name.
+    pub fn parent<'p>(&self, place: &'p Place) -> Result<(Fd, &'p CStr), Errno> {
+        if let ([_, Some(dev), ..], Some(name)) = (self.kept, place.name_in(KEPT[1])) {
+            return Ok((dev, name));
+        }
+        place.make_parent(self)
+    }
+
+    /// The container's /dev/null, which must be the null device (CVE-2025-31133).
+    pub fn null_device(&mut self) -> Result<Fd, Errno> {
+        if let Null::Open(null) = self.null {
+            return Ok(null);
+        }
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+        let (base, path) = self.base(c"dev/null");
+        let null = self.kernel.open(base, path, OFlags::PATH | OFlags::NOFOLLOW, Mode::empty(), resolve)?;
+        if self.null != Null::Made && !self.kernel.stat(null)?.is_character_device(1, 3) {
+            return Err(Errno::NXIO);
+        }
+        self.null = Null::Open(null);
+        Ok(null)
+    }
+
+    /// Writes a file of this process's own below /proc, before [`Operation::NotDumpable`](crate::operation::Operation::NotDumpable).
+    ///
+    /// A process of the same maker that shares its memory at this moment, and has come further, has made the memory not
+    /// dumpable for both (prctl(2)), and with it these files root's. It is dumpable again for as long as this takes; what
+    /// has come further is alone in its pid namespace until it has a memory of its own, so nobody is there to look into it.
+    pub fn write_own(&mut self, path: &CStr, bytes: &[u8]) -> Result<(), Errno> {
+        const TRIES: usize = 1000;
+        for _ in 0..TRIES {
+            match self.write_proc(path, bytes) {
+                Err(Errno::ACCESS) => self.kernel.prctl(Prctl::Dumpable)?,
+                other => return other,
+            }
+        }
+        Err(Errno::ACCESS)
+    }
+
+    /// Writes a file below the machine's /proc, which must be a procfs file.
+    pub fn write_proc(&mut self, path: &CStr, bytes: &[u8]) -> Result<(), Errno> {
+        let proc = self.proc()?;
+        // `self` is a symbolic link of procfs itself; nothing else on the way may be one, or another file system.
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS | ResolveFlags::NO_XDEV;
+        let file = self.kernel.open(proc, path, OFlags::WRONLY, Mode::empty(), resolve)?;
+        let written = self.kernel.write(file, bytes);
+        self.kernel.close(file);
+        written
+    }
+}

@@ -1,0 +1,222 @@
+//! What parent and child tell each other through the memory that they share.
+
+use std::fmt;
+use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
+
+use rustix::io::Errno;
+use rustix::thread::futex;
+
+use jobc_sys::syscall::{Fd, Kernel};
+
+/// Where the new process waits for its parent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gate {
+    /// The parent has systemd make the control group around this process.
+    ControlGroup,
+    /// The parent writes the id maps, by newuidmap and newgidmap.
+    IdMaps,
+    /// The parent runs the hooks that belong before the root is entered, in its own namespaces.
+    Hooks,
+    /// The parent looks out for the listener of the filter that is loaded next.
+    Listener,
+}
+
+impl fmt::Display for Gate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::ControlGroup => "have systemd make its control group",
+            Self::IdMaps => "map users and groups",
+            Self::Hooks => "run the hooks of its side",
+            Self::Listener => "look out for the filter's listener",
+        })
+    }
+}
+
+/// What parent and child tell each other through the memory that they share.
+#[derive(Debug)]
+pub struct Report {
+    /// Where the child is: [`GONE`] once it has left the shared memory, by `execve` or by its end. A futex.
+    pub(crate) state: AtomicU32,
+    /// How many gates the parent has opened, or [`NEVER`]. A futex.
+    pub(crate) opened: AtomicU32,
+    /// Which step the child is at.
+    pub(crate) step: AtomicU32,
+    /// Why that step failed.
+    pub(crate) errno: AtomicI32,
+    /// What else there is to say of it: a hook's exit code.
+    pub(crate) detail: AtomicU32,
+    /// The filter's listener in the child, or -1.
+    pub(crate) listener: AtomicI32,
+    /// 0 until the parent has taken the listener: then 1, or [`NEVER`] where it could not.
+    pub(crate) taken: AtomicU32,
+    /// The process id, as the parent sees it, where another process made the child for it.
+    pub(crate) pid: AtomicU32,
+    /// The pidfd that goes with it.
+    pub(crate) pidfd: AtomicI32,
+}
+
+pub(crate) const GONE: u32 = 0;
+pub(crate) const RUNNING: u32 = 1;
+pub(crate) const HELD: u32 = 2;
+pub(crate) const AT_IDS: u32 = 3;
+pub(crate) const AT_HOOKS: u32 = 4;
+pub(crate) const AT_LISTENER: u32 = 5;
+pub(crate) const AT_GROUP: u32 = 6;
+
+pub(crate) const NEVER: u32 = u32::MAX;
+
+impl Report {
+    /// A report of a process that has not begun.
+    pub fn new() -> Self {
+        Self {
+            state: AtomicU32::new(RUNNING),
+            opened: AtomicU32::new(0),
+            step: AtomicU32::new(0),
+            errno: AtomicI32::new(0),
+            detail: AtomicU32::new(0),
+            listener: AtomicI32::new(-1),
+            taken: AtomicU32::new(0),
+            pid: AtomicU32::new(0),
+            pidfd: AtomicI32::new(-1),
+        }
+    }
+
+    /// In the child: waits until the parent has opened one more gate.
+    pub fn wait_at(&self, gate: Gate) -> std::result::Result<(), Errno> {
+        let before = self.opened.load(Ordering::Acquire);
+        self.tell(match gate {
+            Gate::ControlGroup => AT_GROUP,
+            Gate::IdMaps => AT_IDS,
+            Gate::Hooks => AT_HOOKS,
+            Gate::Listener => AT_LISTENER,
+        });
+        loop {
+            match self.opened.load(Ordering::Acquire) {
+                NEVER => return Err(Errno::CANCELED),
+                now if now != before => {
+                    self.state.store(RUNNING, Ordering::Release);
+                    return Ok(());
+                }
+                now => wait(&self.opened, now),
+            }
+        }
+    }
+
+    /// In the child: waits for a byte on a descriptor; its end without one ends the child.
+    pub fn hold<K: Kernel>(&self, kernel: &K, fd: Fd) -> std::result::Result<(), Errno> {
+        self.tell(HELD);
+        let read = kernel.read(fd, &mut [0])?;
+        self.state.store(RUNNING, Ordering::Release);
+        if read == 1 { Ok(()) } else { Err(Errno::CANCELED) }
+    }
+
+    /// In the child: waits until the parent has taken a filter's listener.
+    ///
+    /// The filter may refuse any call, or ask the agent that has yet to hear of it: none is made here.
+    pub fn hand_over(&self, listener: Fd) -> std::result::Result<(), Errno> {
+        self.listener.store(listener, Ordering::Release);
+        loop {
+            match self.taken.load(Ordering::Acquire) {
+                0 => std::hint::spin_loop(),
+                NEVER => return Err(Errno::CANCELED),
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    /// In the parent: the listener of a child that loads its filter; nothing where it has gone instead.
+    pub(crate) fn listener(&self) -> Option<Fd> {
+        loop {
+            match self.listener.load(Ordering::Acquire) {
+                -1 if self.state.load(Ordering::Acquire) == GONE => return None,
+                -1 => std::thread::sleep(std::time::Duration::from_micros(50)),
+                listener => return Some(listener),
+            }
+        }
+    }
+
+    /// In the parent: lets the child go on, or end.
+    pub(crate) fn took(&self, taken: bool) {
+        self.taken.store(if taken { 1 } else { NEVER }, Ordering::Release);
+    }
+
+    /// In the child: says more of what is about to fail.
+    pub fn add_detail(&self, detail: u32) {
+        self.detail.store(detail, Ordering::Release);
+    }
+
+    fn tell(&self, state: u32) {
+        self.state.store(state, Ordering::Release);
+        let _ = futex::wake(&self.state, futex::Flags::empty(), u32::MAX >> 1);
+    }
+
+    /// In the parent: opens the gate, or says that it will never open.
+    pub(crate) fn open(&self, gate: bool) {
+        // The parent goes on only when the child has left its gate. One that was killed there stays gone: the kernel, which
+        // has said so, says it once.
+        let at_gate = |state| (state != GONE).then_some(RUNNING);
+        let _ = self.state.fetch_update(Ordering::AcqRel, Ordering::Acquire, at_gate);
+        if gate {
+            self.opened.fetch_add(1, Ordering::AcqRel);
+        } else {
+            self.opened.store(NEVER, Ordering::Release);
+        }
+        let _ = futex::wake(&self.opened, futex::Flags::empty(), u32::MAX >> 1);
+    }
+
+    /// In the parent: waits until the child is somewhere else than running.
+    pub(crate) fn wait(&self) -> u32 {
+        loop {
+            match self.state.load(Ordering::Acquire) {
+                RUNNING => wait(&self.state, RUNNING),
+                state => return state,
+            }
+        }
+    }
+}
+
+impl Default for Report {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Sleeps while a futex has a value; comes back early for any reason.
+pub(crate) fn wait(futex: &AtomicU32, value: u32) {
+    // Not the private kind: the kernel wakes who waits for a child's end by the shared one (set_tid_address(2)).
+    let _ = futex::wait(futex, futex::Flags::empty(), value, None);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_listener_is_waited_for_until_it_is_taken_or_its_process_gone() {
+        let report = Report::new();
+        for (taken, expected) in [(true, Ok(())), (false, Err(Errno::CANCELED))] {
+            report.taken.store(0, Ordering::Release);
+            report.listener.store(-1, Ordering::Release);
+            std::thread::scope(|scope| {
+                let child = scope.spawn(|| report.hand_over(5));
+                assert_eq!(report.listener(), Some(5));
+                report.took(taken);
+                assert_eq!(child.join().unwrap(), expected);
+            });
+        }
+        report.listener.store(-1, Ordering::Release);
+        report.state.store(GONE, Ordering::Release);
+        assert_eq!(report.listener(), None);
+    }
+
+    #[test]
+    fn who_was_killed_at_a_gate_is_not_waited_for() {
+        let report = Report::new();
+        report.tell(AT_IDS);
+        assert_eq!(report.wait(), AT_IDS);
+        // As the kernel does when the process ends.
+        report.state.store(GONE, Ordering::Release);
+        report.open(true);
+        assert_eq!(report.wait(), GONE);
+    }
+}

@@ -1,0 +1,36 @@
+//! Reads config.json, sees what it does not know, and refuses what it cannot keep.
+//!
+//! [`read`] makes types of the text and notes each property that nobody knows. [`support`] lists every property of the
+//! OCI runtime specification and whether it is kept. `check` compares values with what the kernel and the specification
+//! allow. Both say all they find, at its place; a bundle with an error is not started.
+
+mod check;
+pub mod mount_options;
+pub(crate) mod own;
+pub mod read;
+pub mod scheduling;
+pub mod support;
+pub mod sysctl;
+pub mod user;
+
+pub use mount_options::MountOptions;
+
+use oci_spec::runtime::Spec;
+
+/// A config.json that was read: what it says, and what in it nobody knows.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Its content, with the fields of the OCI runtime specification 1.3.
+    pub spec: Spec,
+    /// JSON Pointers of the properties that no version of the specification has, in the order of the text. The
+    /// specification wants them ignored (config.md, "Extensibility"); `jobc run` refuses them, since it would not keep them.
+    pub unknown: Vec<String>,
+}
+
+/// A key as a part of a JSON Pointer (RFC 6901, section 3).
+pub fn escaped(key: &str) -> String {
+    key.replace('~', "~0").replace('/', "~1")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,132 @@
+//! Compares the values of config.json with what the specification and the kernel allow, each at its place.
+//!
+//! Limits and the filter of system calls are checked where they are turned into the kernel's terms, and so is
+//! everything for which a function that does so is called here.
+
+mod findings;
+mod linux;
+mod mounts;
+mod process;
+
+use oci_spec::runtime::{Hook, Spec};
+
+use super::Config;
+use findings::Findings;
+use jobc_sys::error::{Error, Kind};
+
+impl Config {
+    /// All that is wrong with a configuration that could be read: what is known and not supported, and every value out of its
+    /// range. Nothing is wrong with an empty list. What nobody knows is in [`Config::unknown`].
+    pub fn check(&self) -> Vec<Error> {
+        let mut findings = Findings::default();
+        let spec = &self.spec;
+        version(spec, &mut findings);
+        findings.0.extend(self.refused());
+        root(spec, &mut findings);
+        process::check(spec, &mut findings);
+        mounts::check(spec, &mut findings);
+        linux::check(spec, &mut findings);
+        hooks(spec, &mut findings);
+        findings.0
+    }
+}
+
+impl Config {
+    /// Refuses a configuration with which anything is wrong: with the first error, which names the places of the others.
+    pub fn refuse(&self) -> Result<(), Error> {
+        let mut errors = self.check().into_iter();
+        let Some(first) = errors.next() else { return Ok(()) };
+        let others: Vec<String> =
+            errors.filter_map(|error| error.place).map(|place| format!("`{place}`")).collect();
+        if others.is_empty() {
+            return Err(first);
+        }
+        let also = format!("then see also {}", others.join(", "));
+        let help = first.help.as_ref().map_or_else(|| also.clone(), |help| format!("{help}; {also}"));
+        Err(first.help(help))
+    }
+}
+
+/// The version: 1.0 to 1.3, by semantic versioning the later ones understand the earlier.
+fn version(spec: &Spec, findings: &mut Findings) {
+    let version = spec.version();
+    let mut parts = version.split(['.', '-', '+']);
+    let (major, minor, patch) = (parts.next(), parts.next(), parts.next());
+    let number = |part: Option<&str>| part.and_then(|part| part.parse::<u32>().ok());
+    match (number(major), number(minor), number(patch)) {
+        (Some(1), Some(0..=3), Some(_)) => {}
+        (Some(_), Some(_), Some(_)) => {
+            let error = Error::new(
+                Kind::Unsupported,
+                format!("version {version} of the specification is not known here"),
+            );
+            findings.0.push(error.at("/ociVersion").help("versions 1.0.0 to 1.3.x are"));
+        }
+        _ if version.is_empty() => {
+            findings.wrong(
+                "/ociVersion",
+                "the version of the specification is missing",
+                "write `\"ociVersion\": \"1.1.0\"`",
+            );
+        }
+        _ => findings.wrong(
+            "/ociVersion",
+            format!("`{version}` is not a version"),
+            "write three numbers, such as `1.1.0`",
+        ),
+    }
+}
+
+fn root(spec: &Spec, findings: &mut Findings) {
+    match spec.root() {
+        None => findings.wrong("/root", "`root` is missing", "write `\"root\": {\"path\": \"rootfs\"}`"),
+        Some(root) if root.path().as_os_str().is_empty() => {
+            findings.wrong(
+                "/root/path",
+                "the path of the root is empty",
+                "write `rootfs`, or the path of a folder",
+            );
+        }
+        Some(root) => findings.text("/root/path", &root.path().to_string_lossy()),
+    }
+}
+
+fn hooks(spec: &Spec, findings: &mut Findings) {
+    let Some(hooks) = spec.hooks() else { return };
+    let stages: [(&str, &Option<Vec<Hook>>); 6] = [
+        ("prestart", hooks.prestart()),
+        ("createRuntime", hooks.create_runtime()),
+        ("createContainer", hooks.create_container()),
+        ("startContainer", hooks.start_container()),
+        ("poststart", hooks.poststart()),
+        ("poststop", hooks.poststop()),
+    ];
+    for (stage, hooks) in stages {
+        for (index, hook) in hooks.iter().flatten().enumerate() {
+            let place = format!("/hooks/{stage}/{index}");
+            if !hook.path().is_absolute() {
+                let message = format!("`{}` is not an absolute path", hook.path().display());
+                findings.wrong(
+                    format!("{place}/path"),
+                    message,
+                    "write the whole path of the hook's program",
+                );
+            }
+            findings.text(format!("{place}/path"), &hook.path().to_string_lossy());
+            for (argument, text) in hook.args().iter().flatten().enumerate() {
+                findings.argument(format!("{place}/args/{argument}"), text, "an argument");
+            }
+            findings.environment(&format!("{place}/env"), hook.env().as_deref().unwrap_or_default());
+            if hook.timeout().is_some_and(|seconds| seconds <= 0) {
+                findings.wrong(
+                    format!("{place}/timeout"),
+                    "a time-out of no time",
+                    "write seconds, 1 or more, or none",
+                );
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

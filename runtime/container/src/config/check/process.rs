@@ -1,0 +1,91 @@
+//! `process`, the host name and the domain name.
+
+use oci_spec::runtime::{LinuxNamespaceType, Process, Spec};
+
+use super::findings::Findings;
+use crate::capabilities::Sets;
+use crate::config::own::own;
+use crate::config::scheduling;
+use crate::config::user::User;
+use crate::rlimits;
+
+/// The most characters of a host name or a NIS domain name (`__NEW_UTS_LEN`).
+const LONGEST_NAME: usize = 64;
+
+pub(super) fn check(spec: &Spec, findings: &mut Findings) {
+    let names = [("/hostname", spec.hostname()), ("/domainname", spec.domainname())];
+    for (place, name) in names {
+        let Some(name) = name.as_deref().filter(|name| !name.is_empty()) else { continue };
+        findings.text(place, name);
+        if name.len() > LONGEST_NAME {
+            let message = format!("a name of {} bytes, where the kernel takes {LONGEST_NAME}", name.len());
+            findings.wrong(place, message, "write a shorter name");
+        }
+        if let Err(because) = own(spec.linux().as_ref(), LinuxNamespaceType::Uts) {
+            findings.wrong(
+                place,
+                format!("setting the name would change the machine's: {because}"),
+                "write `{\"type\": \"uts\"}` in `linux.namespaces`, or remove the name",
+            );
+        }
+    }
+    match spec.process() {
+        Some(process) => of(process, findings),
+        None => findings.wrong(
+            "/process",
+            "`process` is missing, so there is nothing to start",
+            "write what to start",
+        ),
+    }
+}
+
+/// Whether the container has a namespace of its own, new or joined.
+pub(super) fn has(spec: &Spec, kind: LinuxNamespaceType) -> bool {
+    let namespaces = spec.linux().as_ref().and_then(|linux| linux.namespaces().as_ref());
+    namespaces.is_some_and(|list| list.iter().any(|namespace| namespace.typ() == kind))
+}
+
+fn of(process: &Process, findings: &mut Findings) {
+    let arguments = process.args().as_deref().unwrap_or_default();
+    if arguments.first().is_none_or(String::is_empty) {
+        let message = "there is no program to start";
+        findings.wrong(
+            "/process/args",
+            message,
+            "write the program and its arguments, such as `[\"/bin/sh\"]`",
+        );
+    }
+    for (index, argument) in arguments.iter().enumerate() {
+        findings.argument(format!("/process/args/{index}"), argument, "an argument");
+    }
+    findings.environment("/process/env", process.env().as_deref().unwrap_or_default());
+    findings.inside("/process/cwd", process.cwd());
+    findings.text("/process/cwd", &process.cwd().to_string_lossy());
+    if let Some(size) = process.console_size()
+        && [size.height(), size.width()].iter().any(|side| *side > u64::from(u16::MAX))
+    {
+        findings.wrong(
+            "/process/consoleSize",
+            "a side of more than 65535 characters",
+            "write the terminal's size",
+        );
+    }
+    findings.take(User::of(process.user()));
+    findings.take(rlimits::of(process.rlimits().as_deref().unwrap_or_default()));
+    if let Some(score) = process.oom_score_adj().filter(|score| !(-1000..=1000).contains(score)) {
+        findings.wrong(
+            "/process/oomScoreAdj",
+            format!("{score} is out of range"),
+            "write a number from -1000 to 1000",
+        );
+    }
+    if let Some(scheduler) = process.scheduler() {
+        findings.take(scheduling::scheduler(scheduler));
+    }
+    if let Some(priority) = process.io_priority() {
+        findings.take(scheduling::io_priority(*priority));
+    }
+    if let Some(capabilities) = process.capabilities() {
+        findings.take(Sets::of(capabilities));
+    }
+}

@@ -1,0 +1,146 @@
+//! From the text of config.json to its types: where it is not JSON, what has the wrong type, what nobody knows.
+
+use oci_spec::runtime::Spec;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::error::Category;
+use serde_path_to_error::{Segment, Track};
+
+use super::{Config, escaped};
+use jobc_sys::error::{Error, Kind, Result};
+
+impl Config {
+    /// Reads the text of config.json. The error names the field by its JSON Pointer, and the line and column.
+    pub fn read(text: &[u8]) -> Result<Self> {
+        if text.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[') {
+            // The types would take the values of an array in their own order.
+            return Err(Error::new(Kind::Config, "config.json: expected an object, found an array"));
+        }
+        let mut unknown = Vec::new();
+        let mut json = serde_json::Deserializer::from_slice(text);
+        let spec = serde_ignored::deserialize(&mut json, |path| unknown.push(pointer(&path)));
+        match spec.and_then(|spec: Spec| json.end().map(|()| spec)) {
+            Ok(spec) => Ok(Self { unknown: unknown.into_iter().chain(legacy(&spec)).collect(), spec }),
+            Err(error) => Err(place(text, &error)),
+        }
+    }
+}
+
+fn pointer(path: &serde_ignored::Path<'_>) -> String {
+    use serde_ignored::Path;
+    match path {
+        Path::Root => String::new(),
+        Path::Seq { parent, index } => format!("{}/{index}", pointer(parent)),
+        Path::Map { parent, key } => format!("{}/{}", pointer(parent), escaped(key)),
+        Path::Some { parent } | Path::NewtypeStruct { parent } | Path::NewtypeVariant { parent } => {
+            pointer(parent)
+        }
+    }
+}
+
+/// Two fields that the types have and no specification ever had.
+fn legacy(spec: &Spec) -> impl Iterator<Item = String> {
+    let uid = spec.uid_mappings().is_some().then(|| "/uidMappings".to_owned());
+    let gid = spec.gid_mappings().is_some().then(|| "/gidMappings".to_owned());
+    uid.into_iter().chain(gid)
+}
+
+/// Reads a text again that could not be read, this time with an eye on the path: the way there costs a good text nothing.
+fn place(text: &[u8], error: &serde_json::Error) -> Error {
+    let mut track = Track::new();
+    let mut json = serde_json::Deserializer::from_slice(text);
+    let again = Spec::deserialize(serde_path_to_error::Deserializer::new(&mut json, &mut track));
+    let path = if again.is_err() { track.path().iter().map(segment).collect() } else { String::new() };
+    let said = error.to_string();
+    let said = said.split(" at line ").next().unwrap_or_default();
+    let at = format!("(line {}, column {})", error.line(), error.column());
+    let (message, help) = match error.classify() {
+        Category::Data => in_words(said),
+        // Where a word is wanted, the reader calls any other value bad syntax.
+        _ if serde_json::from_slice::<IgnoredAny>(text).is_ok() => ("expected a string".to_owned(), None),
+        _ => (format!("not JSON: {}", lower(said)), None),
+    };
+    let error = Error { kind: Kind::Config, message: format!("{message} {at}"), place: None, help };
+    if path.is_empty() {
+        Error { message: format!("config.json: {}", error.message), ..error }
+    } else {
+        error.at(path)
+    }
+}
+
+fn segment(segment: &Segment) -> String {
+    match segment {
+        Segment::Seq { index } => format!("/{index}"),
+        Segment::Map { key } => format!("/{}", escaped(key)),
+        Segment::Enum { .. } | Segment::Unknown => String::new(),
+    }
+}
+
+/// serde's words for a value that does not fit, as ours and an advice.
+pub(crate) fn in_words(said: &str) -> (String, Option<String>) {
+    if let Some(rest) = said.strip_prefix("invalid type: ").or_else(|| said.strip_prefix("invalid value: "))
+        && let Some((found, expected)) = rest.rsplit_once(", expected ")
+    {
+        return (format!("expected {}, found {}", wanted(expected), value(found)), None);
+    }
+    if let Some(field) = said.strip_prefix("missing field ") {
+        return (format!("{field} is missing"), None);
+    }
+    if let Some(field) = said.strip_prefix("duplicate field ") {
+        return (format!("{field} is written twice"), Some("keep one of the two".to_owned()));
+    }
+    if let Some((word, known)) =
+        said.strip_prefix("unknown variant ").and_then(|rest| rest.split_once(", expected "))
+    {
+        let known = known.strip_prefix("one of ").unwrap_or(known);
+        return (format!("{word} is not a value of this field"), Some(format!("write one of {known}")));
+    }
+    if let Some((name, _)) = said.strip_prefix("no variant for ").and_then(|rest| rest.split_once(" (")) {
+        let help = "write a name of capabilities(7), such as `CAP_NET_BIND_SERVICE`";
+        return (format!("`{name}` is not a capability"), Some(help.to_owned()));
+    }
+    (lower(said), None)
+}
+
+/// What a type is called in JSON.
+fn wanted(expected: &str) -> String {
+    match expected {
+        "u16" => "a whole number from 0 to 65535".to_owned(),
+        "u32" => "a whole number from 0 to 4294967295".to_owned(),
+        "u64" | "usize" => "a whole number from 0 to 18446744073709551615".to_owned(),
+        "i32" => "a whole number from -2147483648 to 2147483647".to_owned(),
+        "i64" => "a whole number from -9223372036854775808 to 9223372036854775807".to_owned(),
+        "a string" | "path string" => "a string".to_owned(),
+        "a sequence" => "an array".to_owned(),
+        "a map" => "an object".to_owned(),
+        "a boolean" => "`true` or `false`".to_owned(),
+        _ if expected.starts_with("struct ") => "an object".to_owned(),
+        _ if expected.starts_with("enum ") || expected.contains("variant") => "a string".to_owned(),
+        other => other.to_owned(),
+    }
+}
+
+/// What a value is called in JSON.
+fn value(found: &str) -> String {
+    match found {
+        "sequence" => "an array".to_owned(),
+        "map" => "an object".to_owned(),
+        "null" => "`null`".to_owned(),
+        _ => {
+            let value = found.strip_prefix("boolean ").or_else(|| found.strip_prefix("integer "));
+            let value = value.or_else(|| found.strip_prefix("floating point "));
+            value.map_or_else(|| format!("the {found}"), str::to_owned)
+        }
+    }
+}
+
+fn lower(text: &str) -> String {
+    if text.starts_with("EOF") {
+        return text.replacen("EOF", "the file ends", 1);
+    }
+    let mut characters = text.chars();
+    characters.next().map(|first| first.to_ascii_lowercase()).into_iter().chain(characters).collect()
+}
+
+#[cfg(test)]
+mod tests;

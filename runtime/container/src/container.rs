@@ -1,0 +1,270 @@
+//! A container's life: created, running, stopped, deleted.
+//!
+//! [`make`] makes one from a bundle; [`wait`] stays with it until its end; what stands here is done to one that is
+//! there. A container's folder outlives everything else of it, so that whatever a killed command leaves can be found.
+
+pub mod groups;
+pub mod hold;
+pub mod make;
+mod stages;
+pub mod update;
+pub mod wait;
+
+use std::path::Path;
+
+use oci_spec::runtime::Spec;
+
+use crate::cgroup::{Cgroup, Unenforced};
+use crate::config::Config;
+use crate::hooks::Stage;
+use crate::listener::{self, Agent};
+use crate::oci_state::Status;
+use crate::state::store::{Entry, Store};
+use crate::state::{Id, Record};
+use jobc_sys::error::{Error, Kind, Result};
+use jobc_sys::signals::Signal;
+
+/// How long a killed process may take to be gone, in milliseconds. One that waits for a device takes longer.
+const PATIENCE: u32 = 10_000;
+
+/// A container that is there, locked: nobody else changes it meanwhile.
+#[derive(Debug)]
+pub struct Container {
+    entry: Entry,
+    /// What is kept of it.
+    pub record: Record,
+    /// What a person should know of its making, a line each.
+    pub said: Vec<String>,
+    /// The limits that nothing enforces, where this made it.
+    pub unenforced: Vec<Unenforced>,
+    /// The scope that was made around this process for it: its unit's name.
+    pub scope: Option<String>,
+    /// Whether this process, as the parent, has seen its first process's end: then its number may be another's already.
+    reaped: bool,
+}
+
+/// The status of a container: from its process, its control group and the fifo that it waits at.
+pub fn status(folder: &Path, record: &Record) -> Status {
+    let Some(process) = record.process else { return Status::Creating };
+    match () {
+        () if !process.is_alive() => Status::Stopped,
+        () if hold::is_waiting(folder) => Status::Created,
+        () if cgroup(record).is_frozen().unwrap_or(false) => Status::Paused,
+        () => Status::Running,
+    }
+}
+
+/// config.json as it was when the container was made, with the limits that it has now.
+pub fn config(folder: &Path) -> Result<Spec> {
+    let path = folder.join("config.json");
+    let text = std::fs::read(&path).map_err(|error| {
+        let errno = rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO);
+        Error::machine(format!("read `{}`", path.display()), errno)
+    })?;
+    Ok(Config::read(&text)?.spec)
+}
+
+/// What is kept of a container, with its first process where it has one.
+///
+/// Its program may run before its maker has written down which process that is: until then the maker holds the lock.
+pub(crate) fn made(store: &Store, id: &Id) -> Result<Record> {
+    let record = store.read(id)?;
+    if record.process.is_some() {
+        return Ok(record);
+    }
+    store.open(id)?.read()?.ok_or_else(|| incomplete(id))
+}
+
+/// Sends a signal to a container's first process, or to all of its processes.
+pub fn kill(store: &Store, id: &Id, signal: Signal, all: bool) -> Result<()> {
+    let record = made(store, id)?;
+    // Without a pid namespace of its own the others would outlive the first process's kill.
+    if all || signal == Signal::KILL && !record.pid_namespace {
+        let cgroup = cgroup(&record);
+        if signal == Signal::KILL {
+            cgroup.kill()?;
+        } else {
+            for pid in cgroup.processes()? {
+                signal.send_to(pid)?;
+            }
+        }
+        if !cgroup.is_none() {
+            return Ok(());
+        }
+    }
+    let sent = match record.process {
+        Some(process) => process.open()?.map_or(Ok(false), |pidfd| signal.send(&pidfd))?,
+        None => false,
+    };
+    if sent || all {
+        return Ok(());
+    }
+    Err(Error::new(Kind::State, format!("container `{id}` is not running")))
+}
+
+/// The processes of a container, by their numbers here: its control group's, or its first where it has no group.
+pub fn processes(store: &Store, id: &Id) -> Result<Vec<u32>> {
+    let record = made(store, id)?;
+    let cgroup = cgroup(&record);
+    if !cgroup.is_none() {
+        return cgroup.processes();
+    }
+    Ok(record.process.filter(|process| process.is_alive()).map(|process| process.pid).into_iter().collect())
+}
+
+/// The control groups that a record names.
+fn cgroup(record: &Record) -> Cgroup {
+    Cgroup::open(record.cgroup.clone().unwrap_or_default())
+}
+
+/// Removes a container, whatever is left of it.
+///
+/// With `force` a container that runs is killed first, and one that is not there is no error.
+///
+/// Returns what went wrong with its last hooks, which keeps nothing from being removed.
+pub fn delete(store: &Store, id: &Id, force: bool) -> Result<Vec<Error>> {
+    let entry = match store.open(id) {
+        Err(error) if force && error.kind == Kind::State && !store.folder(id).exists() => return Ok(vec![]),
+        other => other?,
+    };
+    match entry.read() {
+        Ok(Some(record)) => Container::found(entry, record).delete(force),
+        // The command that made the folder was killed before it had made anything else.
+        Ok(None) => entry.remove().map(|()| vec![]),
+        Err(_) if force => entry.remove().map(|()| vec![]),
+        Err(error) => Err(error),
+    }
+}
+
+impl Container {
+    /// Finds a container and locks it.
+    pub fn open(store: &Store, id: &Id) -> Result<Self> {
+        let entry = store.open(id)?;
+        let record = entry.read()?.ok_or_else(|| incomplete(id))?;
+        Ok(Self::found(entry, record))
+    }
+
+    /// A container of which nothing is known but what is kept.
+    fn found(entry: Entry, record: Record) -> Self {
+        Self { entry, record, said: Vec::new(), unenforced: Vec::new(), scope: None, reaped: false }
+    }
+
+    /// Where it is in its life.
+    pub fn status(&self) -> Status {
+        if self.reaped { Status::Stopped } else { status(self.entry.path(), &self.record) }
+    }
+
+    /// Takes note that this process has waited for the container's first process, which is gone.
+    pub fn has_ended(&mut self) {
+        self.reaped = true;
+    }
+
+    /// Starts the program of a container that waits for it.
+    pub fn start(&mut self) -> Result<()> {
+        let status = self.status();
+        if status != Status::Created {
+            return Err(self.is_not("created", status));
+        }
+        let config = config(self.entry.path())?;
+        let arguments = config.process().as_ref().and_then(|process| process.args().as_deref());
+        let program = arguments.and_then(|arguments| arguments.first()).map_or("", String::as_str);
+        let pid = self.record.process.map_or(0, |process| process.pid);
+        let no_new_privileges =
+            config.process().as_ref().is_some_and(|process| process.no_new_privileges().unwrap_or(false));
+        let agent = match listener::path(&config)? {
+            // Without that promise the filter is loaded already, and its agent was told.
+            Some(path) if no_new_privileges => {
+                Some(Agent::connect(path, &config, &self.record.state(&config, status))?)
+            }
+            _ => None,
+        };
+        hold::release(self.entry.path(), program, pid, agent.as_ref())?;
+        stages::run(Stage::Poststart, &config, &self.record, (Status::Running, pid), None).inspect_err(|_| {
+            // The hook's failure is what is told.
+            let _ = self.end();
+        })
+    }
+
+    /// Freezes every process of it.
+    pub fn pause(&mut self) -> Result<()> {
+        match self.status() {
+            Status::Running => cgroup(&self.record).freeze(),
+            status => Err(self.is_not("running", status)),
+        }
+    }
+
+    /// Lets it go on.
+    pub fn resume(&mut self) -> Result<()> {
+        match self.status() {
+            Status::Paused => cgroup(&self.record).thaw(),
+            status => Err(self.is_not("paused", status)),
+        }
+    }
+
+    /// Takes the lock again.
+    pub fn lock(&self) -> Result<()> {
+        self.entry.lock()
+    }
+
+    /// Lets others work on it.
+    pub fn unlock(&self) {
+        self.entry.unlock();
+    }
+
+    /// Kills what is left of it, and removes what it has left; returns what went wrong with its last hooks.
+    pub fn delete(self, force: bool) -> Result<Vec<Error>> {
+        let status = self.status();
+        if matches!(status, Status::Running | Status::Paused) && !force {
+            let error = self.is_not("stopped", status);
+            return Err(error.help("end it first, or delete it with `--force`"));
+        }
+        self.end()?;
+        let failed = if self.record.poststop {
+            match config(self.entry.path()) {
+                Ok(config) => stages::run_last(&config, &self.record),
+                Err(error) => vec![error],
+            }
+        } else {
+            vec![]
+        };
+        self.entry.remove()?;
+        Ok(failed)
+    }
+
+    /// Kills whatever of it still runs, waits until it is gone, and removes its control groups.
+    fn end(&self) -> Result<()> {
+        let cgroup = cgroup(&self.record);
+        if let Some(process) = self.record.process.filter(|_| !self.reaped)
+            && let Some(pidfd) = process.open()?
+        {
+            Signal::KILL.send(&pidfd)?;
+            // Under version 1 what is frozen does not even die.
+            if cgroup.is_frozen()? {
+                cgroup.thaw()?;
+            }
+            if !process.wait(PATIENCE)? {
+                let message = format!("process {} was killed and is not gone", process.pid);
+                return Err(Error::new(Kind::Machine, message).help(
+                    "it waits for the kernel, perhaps for a file system or a device; try again later",
+                ));
+            }
+        }
+        // The end of a pid namespace's first process is that of all others in it. Without one they live on, and without a
+        // process in the record nobody knows what there is.
+        if !self.record.pid_namespace || self.record.process.is_none() {
+            cgroup.kill()?;
+        }
+        let ended = groups::end_unit(&self.record);
+        // Where systemd is gone meanwhile, with its user's last login for one, the groups' files are left to end it by.
+        cgroup.remove().map_err(|error| ended.err().unwrap_or(error))
+    }
+
+    fn is_not(&self, wanted: &str, status: Status) -> Error {
+        Error::new(Kind::State, format!("container `{}` is {status}, not {wanted}", self.record.id))
+    }
+}
+
+fn incomplete(id: &Id) -> Error {
+    Error::new(Kind::State, format!("the container `{id}` was never made completely"))
+        .help(format!("remove what is left with `jobc oci delete --force {id}`"))
+}

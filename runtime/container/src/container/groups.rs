@@ -1,0 +1,397 @@
+//! A container's control groups, from what is decided about them to their removal.
+
+use std::path::Path;
+
+use linux_raw_sys::general::CAP_SYS_ADMIN;
+use oci_spec::runtime::{Linux, LinuxNamespaceType, LinuxResources, Spec};
+
+use super::cgroup;
+use crate::cgroup::{Cgroup, GO_ON, LEAF, Layout, Plan, Request, Saved, ScopeGroup, Unenforced, UnitGroup};
+use crate::namespaces::Namespace;
+use crate::options::Options;
+use crate::prepare::ControlGroups;
+use crate::scope::{self, Holder, Scope};
+use crate::start::Groups;
+use crate::state::Record;
+use crate::systemd::{self, Property, Systemd, Unit, annotation};
+use jobc_sys::error::{Error, Kind, Result};
+use jobc_sys::id_map::IdMaps;
+use jobc_sys::machine::Machine;
+
+/// Which groups a container gets; nothing of them is there yet.
+#[derive(Debug)]
+pub(super) struct Decided {
+    layout: Layout,
+    plan: Plan,
+    by_systemd: Option<BySystemd>,
+    /// The scope that is wanted around this process for the groups, or was made: its unit's name.
+    scope: Option<String>,
+}
+
+/// Whether something that is decided is done at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// A scope that is wanted is made, and this process goes into it.
+    Really,
+    /// Nothing is changed.
+    Rehearsed,
+}
+
+/// The unit that systemd is to make, and the connection to ask for it.
+#[derive(Debug)]
+struct BySystemd {
+    systemd: Systemd,
+    unit: Unit,
+    group: UnitGroup,
+    named: Vec<Property>,
+}
+
+impl BySystemd {
+    /// Sees that there is a systemd to ask, and where it would put the unit.
+    fn of(spec: &Spec, wants: &Wants<'_>, options: &Options) -> Result<Self> {
+        let unit = Unit::of(wants.path, &options.id, systemd::is_users())?;
+        let named = annotation::of(spec)?;
+        let systemd = Systemd::connect(unit.user)?;
+        let group = UnitGroup::of(&unit, systemd.group().to_owned());
+        Ok(Self { systemd, unit, group, named })
+    }
+}
+
+/// What config.json says that bears on control groups.
+struct Wants<'a> {
+    path: Option<&'a str>,
+    resources: Option<&'a LinuxResources>,
+    user_namespace: bool,
+    owner: Option<(u32, u32)>,
+}
+
+impl<'a> Wants<'a> {
+    fn of(spec: &'a Spec, machine: &Machine) -> Result<Self> {
+        let linux = spec.linux().as_ref();
+        let new = |kind| {
+            let mut namespaces = linux.and_then(|linux| linux.namespaces().as_ref()).into_iter().flatten();
+            namespaces.any(|namespace| Namespace::of(namespace.typ()) == kind)
+        };
+        let user = new(Namespace::User);
+        let maps = if user { linux.map(IdMaps::read).transpose()?.flatten() } else { None };
+        // Who has its own groups as the root of a tree it may write to, may also divide them.
+        let writable = linux.is_some() && shows_writable_groups(spec) && new(Namespace::Cgroup);
+        let owner = maps
+            .filter(|_| writable)
+            .and_then(|maps| Some((maps.users.outside(0)?, maps.groups.outside(0)?)));
+        Ok(Self {
+            path: path(linux)?,
+            resources: linux.and_then(|linux| linux.resources().as_ref()),
+            user_namespace: user || machine.in_user_namespace,
+            owner,
+        })
+    }
+
+    fn request(&self, options: &'a Options) -> Request<'a> {
+        Request {
+            id: &options.id,
+            path: self.path,
+            unit: None,
+            scope: None,
+            resources: self.resources,
+            allow_unenforced: options.allow_unenforced,
+            owner: self.owner,
+            counts_io: !options.io_uncounted,
+            user_namespace: self.user_namespace,
+        }
+    }
+}
+
+/// Refuses a bundle without a user namespace to who may make no other ones: whatever else is missing, this comes first.
+fn refuse_without_rights(spec: &Spec, machine: &Machine) -> Result<()> {
+    let namespaces = spec.linux().as_ref().and_then(|linux| linux.namespaces().as_ref());
+    let user = namespaces.into_iter().flatten().any(|namespace| namespace.typ() == LinuxNamespaceType::User);
+    if user || machine.held & 1 << CAP_SYS_ADMIN != 0 {
+        return Ok(());
+    }
+    let message = "without CAP_SYS_ADMIN a container needs a user namespace, and the bundle has none";
+    Err(Error::new(Kind::Config, message).at("/linux/namespaces").help(
+        "write `{\"type\": \"user\"}` there and `uidMappings` and `gidMappings` in `linux`, or start the bundle by `jobc run`, which does",
+    ))
+}
+
+fn path(linux: Option<&Linux>) -> Result<Option<&str>> {
+    let path =
+        linux.and_then(|linux| linux.cgroups_path().as_deref()).filter(|path| !path.as_os_str().is_empty());
+    path.map(|path: &Path| {
+        path.to_str().ok_or_else(|| {
+            Error::new(Kind::Config, "the path of a control group is not UTF-8").at("/linux/cgroupsPath")
+        })
+    })
+    .transpose()
+}
+
+fn shows_writable_groups(spec: &Spec) -> bool {
+    spec.mounts().iter().flatten().any(|mount| {
+        let read_only = mount.options().iter().flatten().any(|option| option == "ro" || option == "rro");
+        matches!(mount.typ().as_deref(), Some("cgroup" | "cgroup2")) && !read_only
+    })
+}
+
+impl Decided {
+    /// Decides which groups a container gets. Where it is to have none, every limit is one that nothing enforces.
+    pub(super) fn of(spec: &Spec, options: &Options, machine: &Machine, mode: Mode) -> Result<Self> {
+        let layout = if options.without_cgroup { Layout::default() } else { Layout::detect()? };
+        let wants = Wants::of(spec, machine)?;
+        refuse_without_rights(spec, machine)?;
+        let by_systemd =
+            if options.systemd_cgroup { Some(BySystemd::of(spec, &wants, options)?) } else { None };
+        let unit = by_systemd.as_ref().map(|by_systemd| &by_systemd.group);
+        let request = Request { unit, ..wants.request(options) };
+        let plan = Plan::of(&layout, &request);
+        let lacks_group = || match &plan {
+            Ok(plan) => plan.lacks_group,
+            Err(error) => error.kind == Kind::Unenforceable && Plan::wants_group(&layout, &request),
+        };
+        let (layout, plan, scope) = match &options.scope {
+            Some(holder) if scope::may_help(&layout) && lacks_group() => {
+                match in_scope(holder, &layout, &request, mode) {
+                    Ok((changed, plan, name)) => {
+                        // A job's is made before, around its supervisor.
+                        let around_this = matches!(holder, Holder::Container(_)).then_some(name);
+                        (changed.unwrap_or(layout), plan, around_this)
+                    }
+                    Err(why) => (layout, plan.map_err(|error| with_reason(error, why))?, None),
+                }
+            }
+            _ => (layout, plan?, None),
+        };
+        Ok(Self { layout, plan, by_systemd, scope })
+    }
+
+    /// The unit of the scope around this process that was made for the groups.
+    pub(super) fn scope(&self) -> Option<&str> {
+        self.scope.as_deref()
+    }
+
+    /// As the steps of a start see them.
+    pub(super) fn view(&self) -> ControlGroups<'_> {
+        ControlGroups { layout: &self.layout, plan: &self.plan }
+    }
+
+    /// What is done, a line a step.
+    pub(super) fn describe(&self) -> Vec<String> {
+        let scope = self.scope.iter().map(|name| {
+            format!("have this user's systemd make the scope `{name}` around this process, and move to the group `{LEAF}` in it")
+        });
+        scope.chain(self.plan.describe()).collect()
+    }
+
+    /// Makes the groups; returns what of the limits nothing enforces. Those of a unit are made later, around a process.
+    pub(super) fn make(
+        &self,
+        spec: &Spec,
+        options: &Options,
+        machine: &Machine,
+    ) -> Result<(Cgroup, Vec<Unenforced>)> {
+        if self.by_systemd.is_some() {
+            return Ok((Cgroup::default(), vec![]));
+        }
+        self.plan.carry_out(&Wants::of(spec, machine)?.request(options))
+    }
+
+    /// Has systemd make the unit around a container's first process, and writes the limits to its groups.
+    ///
+    /// The record names what there is of them, with an error too, so that it can be removed.
+    pub(super) fn make_around(
+        &mut self,
+        pid: u32,
+        spec: &Spec,
+        options: &Options,
+        machine: &Machine,
+        record: &mut Record,
+    ) -> Result<Vec<Unenforced>> {
+        let Some(BySystemd { systemd, unit, group, named }) = &mut self.by_systemd else { return Ok(vec![]) };
+        let mut properties = self.plan.properties(systemd.version());
+        // What the bundle names itself takes the place of what follows from its limits.
+        properties.retain(|(name, _)| !named.iter().any(|(other, _)| other == name));
+        properties.append(named);
+        systemd.start(unit, &record.id, pid, &properties)?;
+        record.unit = Some(unit.clone());
+        let wants = Wants::of(spec, machine)?;
+        let mut cgroup = Cgroup::default();
+        let request = Request { unit: Some(group), ..wants.request(options) };
+        let made = self.plan.carry_out_around(&request, pid, &mut cgroup);
+        record.cgroup = Some(cgroup.saved().clone());
+        made
+    }
+}
+
+/// Plans groups in a scope around this process, which is made first where it is done really; returns where this process is then,
+/// and the unit's name.
+fn in_scope(
+    holder: &Holder,
+    layout: &Layout,
+    request: &Request<'_>,
+    mode: Mode,
+) -> Result<(Option<Layout>, Plan, String)> {
+    let scope = Scope::of(holder)?;
+    let plan = Plan::of(layout, &Request { scope: Some(&scope.group), ..*request })?;
+    if mode == Mode::Rehearsed {
+        return Ok((None, plan, scope.name().to_owned()));
+    }
+    let name = scope.enter()?;
+    let layout = Layout::detect()?;
+    let plan = Plan::of(&layout, request)?;
+    Ok((Some(layout), plan, name))
+}
+
+/// Why limits are not kept, with the reason why this user's systemd does not help; what it advises comes first.
+fn with_reason(error: Error, why: Error) -> Error {
+    if why.kind == Kind::Unenforceable {
+        return why;
+    }
+    Error {
+        message: format!("{}, and {}", error.message, why.message),
+        help: Some(why.help.unwrap_or_default() + GO_ON),
+        ..error
+    }
+}
+
+/// What becomes of containers' limits for this user on this machine.
+#[derive(Debug, Default)]
+pub struct Kept {
+    /// What nothing would enforce.
+    pub unenforced: Vec<Unenforced>,
+    /// How to change that, where there is anything.
+    pub help: Option<String>,
+    /// Whether a scope of this user's systemd is wanted for what is kept.
+    pub by_scope: bool,
+    /// Whether there is no group that it could be in.
+    pub lacks_group: bool,
+}
+
+impl Kept {
+    fn of(specs: &[Spec], layout: &Layout, machine: &Machine, scope: Option<&ScopeGroup>) -> Result<Self> {
+        let mut kept = Self::default();
+        for spec in specs {
+            let wants = Wants::of(spec, machine)?;
+            let mut options = Options { id: "jobc".to_owned(), ..Options::default() };
+            let refused = Plan::of(layout, &Request { scope, ..wants.request(&options) }).err();
+            let Some(refused) = refused.filter(|error| error.kind == Kind::Unenforceable) else { continue };
+            kept.help = kept.help.or(refused.help);
+            options.allow_unenforced = true;
+            let plan = Plan::of(layout, &Request { scope, ..wants.request(&options) })?;
+            kept.lacks_group |= plan.lacks_group;
+            kept.unenforced.extend(plan.unenforced);
+        }
+        Ok(kept)
+    }
+}
+
+/// What making containers would find out of their limits, before anything is fetched, built or made for them; nothing is made.
+///
+/// This user's systemd is asked where it alone could have them kept.
+pub fn kept(specs: &[Spec]) -> Result<Kept> {
+    let machine = Machine::look()?;
+    let layout = Layout::detect()?;
+    let mut here = Kept::of(specs, &layout, &machine, None)?;
+    if !here.lacks_group || !scope::may_help(&layout) {
+        return Ok(here);
+    }
+    match Scope::of(&Holder::Container("jobc".to_owned())) {
+        Ok(scope) => {
+            let there = Kept::of(specs, &layout, &machine, Some(&scope.group))?;
+            Ok(Kept { by_scope: there.unenforced.len() < here.unenforced.len(), ..there })
+        }
+        Err(why) => {
+            for lost in &mut here.unenforced {
+                lost.reason = format!("{}, and {}", lost.reason, why.message);
+            }
+            here.help = Some(why.help.unwrap_or_default() + GO_ON);
+            Ok(here)
+        }
+    }
+}
+
+/// What a process enters groups by.
+pub(super) fn entrances(cgroup: &mut Cgroup) -> Groups {
+    let (born_in, joined) = cgroup.take_entrances();
+    Groups { born_in, joined }
+}
+
+/// Whether a further process can enter a container's groups only by systemd: they are in a unit, and this user may not move a
+/// process out of the group that this one is in.
+pub(crate) fn needs_systemd(record: &Record) -> bool {
+    let cgroup = cgroup(record);
+    // By its name; which of them are units, systemd knows, which is asked where this says yes.
+    let is_unit = |name: &std::ffi::OsStr| {
+        Path::new(name).extension().is_some_and(|kind| kind == "scope" || kind == "service")
+    };
+    let in_unit =
+        || !rustix::process::geteuid().is_root() && cgroup.folders().any(|folder| folder.iter().any(is_unit));
+    let of_a_user = || record.unit.as_ref().map_or_else(in_unit, |unit| unit.user);
+    of_a_user() && Layout::detect().is_ok_and(|layout| !cgroup.may_be_entered(&layout))
+}
+
+/// Has systemd move process `pid` to a container's group, where its `first` process is.
+///
+/// The user's is asked for what is in a unit of its. What lies below its group and in no unit, as where a user was given a group in
+/// another way, is to the machine's in the service that the user's systemd is.
+pub(crate) fn attach_by_systemd(record: &Record, first: u32, pid: u32) -> Result<()> {
+    if let Some(unit) = &record.unit {
+        return Systemd::connect(unit.user)?.attach(unit, "", pid);
+    }
+    let group = cgroup(record).entrance(first)?.unwrap_or_default();
+    let of_user = |systemd: Systemd| {
+        let unit = Unit::holding(group.strip_prefix(systemd.group()).ok()?, true)?;
+        Some((systemd, unit))
+    };
+    let of_machine = || {
+        let unit = Unit::holding(&group, false).ok_or_else(|| {
+            let message =
+                "the container's control group is in no unit, and this user may not move processes there";
+            Error::new(Kind::Machine, message)
+        })?;
+        Ok::<_, Error>((Systemd::connect(false)?, unit))
+    };
+    let (mut systemd, (unit, below)) =
+        Systemd::connect(true).ok().and_then(of_user).map_or_else(of_machine, Ok)?;
+    systemd.attach(&unit, &below, pid)
+}
+
+/// Ends the unit of a container whose processes have ended, as far as it is there still.
+pub(super) fn end_unit(record: &Record) -> Result<()> {
+    let Some(unit) = &record.unit else { return Ok(()) };
+    let mut systemd = Systemd::connect(unit.user)?;
+    // Another container may have a unit of that name by now; its group is another.
+    let stopped = if cgroup(record).is_there() { systemd.stop(unit) } else { Ok(()) };
+    systemd.forget(unit);
+    stopped
+}
+
+/// The groups that a record names, with the ways in open for a process beside the container's `first`.
+pub(crate) fn reopened(saved: &Saved, first: u32) -> Result<Groups> {
+    let mut cgroup = Cgroup::open(saved.clone());
+    cgroup.open_entrances(first)?;
+    Ok(entrances(&mut cgroup))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn who_has_no_rights_is_told_of_the_user_namespace_before_anything_else() {
+        let check = |held: u64, namespaces: Value| {
+            let spec = json!({"ociVersion": "1.1.0", "linux": {"namespaces": namespaces, "resources": {}}});
+            let spec: Spec = serde_json::from_value(spec).expect("a configuration");
+            let machine = Machine { held, bounding: 0, ignored: 0, in_user_namespace: false, alone_as: None };
+            refuse_without_rights(&spec, &machine).map_err(|error| error.to_string())
+        };
+        let (none, all) = (0, u64::MAX);
+        let (mount, user) = (json!([{"type": "mount"}]), json!([{"type": "mount"}, {"type": "user"}]));
+        assert_eq!(check(all, mount.clone()), Ok(()));
+        assert_eq!(check(none, user), Ok(()));
+        let refused = "config.json: /linux/namespaces: without CAP_SYS_ADMIN a container needs a user namespace, and the bundle has none";
+        assert_eq!(check(none, mount.clone()), Err(refused.to_owned()));
+        assert_eq!(check(!(1 << CAP_SYS_ADMIN), mount), Err(refused.to_owned()));
+    }
+}

@@ -1,0 +1,221 @@
+//! Other limits for a container that is there, and what it uses.
+
+use serde_json::{Map, Value, json};
+
+use super::{Container, cgroup, made};
+use crate::cgroup::{Layout, changed};
+use crate::config::Config;
+use crate::oci_state::Status;
+use crate::state::Id;
+use crate::state::store::Store;
+use crate::systemd::Systemd;
+use jobc_sys::error::{Error, Kind, Result};
+
+/// The parts of `linux.resources` that can be changed.
+const SECTIONS: [&str; 8] =
+    ["memory", "cpu", "pids", "blockIO", "hugepageLimits", "network", "rdma", "unified"];
+
+impl Container {
+    /// Lays `change` over the container's `linux.resources`, and gives its groups the limits that come of it.
+    ///
+    /// What is missing in `change`, empty or 0 stays as it is; -1 takes a limit away. The container's own copy of config.json
+    /// has the new limits afterwards. Nothing is changed for nothing.
+    ///
+    /// # Errors
+    ///
+    /// A container that has ended; what cannot be enforced, as when a container is made. The limits are then as before.
+    pub fn update(&mut self, change: &Value) -> Result<()> {
+        self.change_limits(change).map_err(|error| {
+            let message = match &error.place {
+                Some(place) => format!("`{place}`: {}", error.message),
+                None => error.message,
+            };
+            // What config.json's author could do is of no use here.
+            let help = (error.kind == Kind::Unenforceable).then(|| "the limits are as they were".to_owned());
+            Error { message, place: None, help: help.or(error.help), ..error }
+        })
+    }
+
+    fn change_limits(&mut self, change: &Value) -> Result<()> {
+        match self.status() {
+            Status::Created | Status::Running | Status::Paused => {}
+            status => return Err(self.is_not("running", status)),
+        }
+        let mut config = self.text()?;
+        let old = config.pointer("/linux/resources").cloned().unwrap_or_else(|| json!({}));
+        let mut change = said(change);
+        // Without a limit of memory there is none of memory and swap together.
+        if change.pointer("/memory/limit") == Some(&json!(-1)) && change.pointer("/memory/swap").is_none() {
+            change["memory"]["swap"] = json!(-1);
+        }
+        let sections = sections(&change, &old)?;
+        if sections.is_empty() {
+            return Ok(());
+        }
+        let mut new = if old.is_object() { old } else { json!({}) };
+        for section in &sections {
+            lay_over(&mut new[*section], &change[*section]);
+        }
+        if !config["linux"].is_object() {
+            config["linux"] = json!({});
+        }
+        config["linux"]["resources"] = new;
+        let text = config.to_string();
+        let config = Config::read(text.as_bytes())?;
+        config.refuse()?;
+        let resources =
+            config.spec.linux().as_ref().and_then(|linux| linux.resources().clone()).unwrap_or_default();
+        let mut groups = cgroup(&self.record);
+        if groups.is_none() {
+            let message = "the container has no control group, so nothing enforces a limit";
+            return Err(Error::new(Kind::State, message).help("`jobc doctor` says why there is none"));
+        }
+        let layout = Layout::detect()?;
+        let unit = self.record.unit.as_ref();
+        let mut systemd = unit.map(|unit| Systemd::connect(unit.user)).transpose()?;
+        groups.update(&layout, &resources, &sections, |limits| match (&mut systemd, unit) {
+            (Some(systemd), Some(unit)) => {
+                let properties = changed(limits, &layout, systemd.version());
+                systemd.set(unit, &properties)
+            }
+            _ => Ok(()),
+        })?;
+        self.record.cgroup = Some(groups.saved().clone());
+        self.entry.write(&self.record)?;
+        self.entry.replace_file("config.json", text.as_bytes())
+    }
+
+    fn text(&self) -> Result<Value> {
+        let path = self.entry.path().join("config.json");
+        let read = std::fs::read(&path).ok().and_then(|text| serde_json::from_slice(&text).ok());
+        read.ok_or_else(|| Error::new(Kind::State, format!("`{}` cannot be read", path.display())))
+    }
+}
+
+/// What a container has used so far, as JSON in the words of runc's `events`.
+pub fn stats(store: &Store, id: &Id) -> Result<Value> {
+    Ok(cgroup(&made(store, id)?).stats())
+}
+
+/// How many processes of a container the kernel has killed as its memory was at its limit.
+pub fn out_of_memory(store: &Store, id: &Id) -> Result<u64> {
+    Ok(cgroup(&made(store, id)?).usage().oom_kills.unwrap_or_default())
+}
+
+/// A change without what says nothing: callers write 0 and empty texts for what they have no wish about.
+fn said(change: &Value) -> Value {
+    let nothing = |value: &Value| match value {
+        Value::Null | Value::Bool(false) => true,
+        Value::Number(number) => number.as_f64() == Some(0.0),
+        Value::String(text) => text.is_empty(),
+        Value::Array(list) => list.is_empty(),
+        Value::Object(object) => object.is_empty(),
+        Value::Bool(true) => false,
+    };
+    match change {
+        Value::Object(object) => {
+            let fields = object.iter().map(|(key, value)| (key.clone(), said(value)));
+            // 0 ends `idle`, which nobody writes who does not mean it.
+            let meant = |key: &str, value: &Value| key == "idle" && value.is_number() || !nothing(value);
+            Value::Object(fields.filter(|(key, value)| meant(key, value)).collect::<Map<_, _>>())
+        }
+        other => other.clone(),
+    }
+}
+
+/// The sections of a change, each known; rules about devices may be repeated and not be changed.
+fn sections(change: &Value, old: &Value) -> Result<Vec<&'static str>> {
+    let Some(fields) = change.as_object() else {
+        return Err(Error::new(Kind::Config, "what is to be changed is no object")
+            .at("/linux/resources")
+            .help("write `{\"memory\": {\"limit\": 67108864}}`, for example"));
+    };
+    let mut sections = vec![];
+    for (key, value) in fields {
+        let at = format!("/linux/resources/{key}");
+        match SECTIONS.iter().find(|section| *section == key) {
+            Some(section) if value.is_object() || (*section == "hugepageLimits" && value.is_array()) => {
+                sections.push(*section);
+            }
+            Some(section) => {
+                let wanted = if *section == "hugepageLimits" { "a list" } else { "an object" };
+                return Err(Error::new(Kind::Config, format!("`{value}` is not {wanted}")).at(at));
+            }
+            None if key == "devices" && *value == old["devices"] => {}
+            None if key == "devices" => {
+                return Err(Error::new(
+                    Kind::Unsupported,
+                    "the rules about devices of a container that is there stay",
+                )
+                .at(at)
+                .help("make the container anew"));
+            }
+            None => {
+                return Err(Error::new(
+                    Kind::Config,
+                    format!("`{key}` is no part of a container's resources"),
+                )
+                .at(at)
+                .help(format!("there are `{}`", SECTIONS.join("`, `"))));
+            }
+        }
+    }
+    Ok(sections)
+}
+
+/// Lays a change over what there is, object by object.
+fn lay_over(base: &mut Value, change: &Value) {
+    match (base, change) {
+        (Value::Object(base), Value::Object(change)) => {
+            for (key, value) in change {
+                lay_over(base.entry(key).or_insert(Value::Null), value);
+            }
+        }
+        (base, change) => *base = change.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_said_stays() {
+        let mut old = json!({"memory": {"limit": 100, "swap": 200}, "cpu": {"shares": 5, "cpus": "0"}});
+        let change = json!({
+            "memory": {"limit": 300, "swap": 0, "swappiness": null, "disableOOMKiller": false},
+            "cpu": {"shares": 0, "cpus": "", "quota": -1, "idle": 0},
+            "pids": {"limit": 0}, "blockIO": {}, "hugepageLimits": [], "devices": null
+        });
+        let change = said(&change);
+        assert_eq!(change, json!({"memory": {"limit": 300}, "cpu": {"quota": -1, "idle": 0}}));
+        let mut known = sections(&change, &old).expect("known");
+        known.sort_unstable();
+        assert_eq!(known, ["cpu", "memory"]);
+        lay_over(&mut old, &change);
+        assert_eq!(
+            old,
+            json!({"memory": {"limit": 300, "swap": 200}, "cpu": {"shares": 5, "cpus": "0", "quota": -1, "idle": 0}})
+        );
+    }
+
+    #[test]
+    fn devices_stay_and_strangers_are_refused() {
+        let rules = json!([{"allow": false, "access": "rwm"}]);
+        let old = json!({"devices": rules});
+        let check = |change: Value| match sections(&change, &old) {
+            Ok(sections) => sections.join(" "),
+            Err(error) => error.to_string(),
+        };
+        assert_eq!(check(json!({"devices": rules, "pids": {"limit": 3}})), "pids");
+        assert_eq!(
+            check(json!({"devices": []})),
+            "config.json: /linux/resources/devices: the rules about devices of a container that is there stay"
+        );
+        assert_eq!(
+            check(json!({"disk": {}})),
+            "config.json: /linux/resources/disk: `disk` is no part of a container's resources"
+        );
+        assert_eq!(check(json!(7)), "config.json: /linux/resources: what is to be changed is no object");
+    }
+}

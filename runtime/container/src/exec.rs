@@ -1,0 +1,226 @@
+//! A further process in a running container.
+//!
+//! It enters the container's namespaces and control group and gets what its own `process` says; what that does not say,
+//! it does not get from the caller (CVE-2022-27650: capabilities are the process's own, inheritable ones included).
+
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+
+use oci_spec::runtime::{Process as Written, Spec};
+use serde_json::{Value, json};
+
+use crate::child::report::Gate;
+use crate::config::Config;
+use crate::config::read::in_words;
+use crate::container;
+use crate::container::groups::{attach_by_systemd, needs_systemd, reopened};
+use crate::container::make::write_pid;
+use crate::listener::{self, Agent};
+use crate::oci_state::Status;
+use crate::options::Options;
+use crate::prepare::join::prepare_further;
+use crate::process::Process;
+use crate::start::Groups;
+use crate::state::Id;
+use crate::state::store::Store;
+use crate::terminal::socket;
+use jobc_sys::error::{Error, Kind, Result};
+
+/// What to start in a container.
+#[derive(Debug)]
+pub struct Request {
+    /// The process, as config.json would have it.
+    pub process: Written,
+    /// How it is started.
+    pub options: Options,
+    /// A Unix socket that gets the terminal's other side.
+    pub console_socket: Option<PathBuf>,
+    /// A file that gets the process's number.
+    pub pid_file: Option<PathBuf>,
+    /// Whether nobody stays with it.
+    pub detached: bool,
+    /// Whether the container may be frozen: the process then begins when it is not any more.
+    pub ignore_paused: bool,
+}
+
+/// What a command line changes of the container's own `process`.
+#[derive(Clone, Debug, Default)]
+pub struct Changes {
+    /// The program and its arguments.
+    pub arguments: Vec<String>,
+    /// The working directory.
+    pub directory: Option<String>,
+    /// Variables, `NAME=VALUE`, that are added or take another's place.
+    pub variables: Vec<String>,
+    /// User and group. Another user has none of the container's further groups.
+    pub user: Option<(u32, Option<u32>)>,
+    /// Further groups.
+    pub groups: Vec<u32>,
+    /// Further capabilities, with or without `CAP_`.
+    pub capabilities: Vec<String>,
+    /// Whether it gives up gaining privileges; where it does not say so, the container's own word counts.
+    pub no_new_privileges: bool,
+    /// Its profile of AppArmor.
+    pub profile: Option<String>,
+    /// Its label of SELinux.
+    pub label: Option<String>,
+    /// Whether it gets a terminal.
+    pub terminal: bool,
+}
+
+impl Changes {
+    /// The container's `process` with the changes made.
+    pub fn apply(&self, spec: &Spec) -> Result<Written> {
+        let mut process = json!(spec.process());
+        if !process.is_object() {
+            process = json!({"cwd": "/", "user": {"uid": 0, "gid": 0}});
+        }
+        process["args"] = json!(self.arguments);
+        process["terminal"] = json!(self.terminal);
+        if let Some(directory) = &self.directory {
+            process["cwd"] = json!(directory);
+        }
+        if self.no_new_privileges {
+            process["noNewPrivileges"] = json!(true);
+        }
+        for (key, changed) in [("apparmorProfile", &self.profile), ("selinuxLabel", &self.label)] {
+            if let Some(text) = changed {
+                process[key] = json!(text);
+            }
+        }
+        for variable in &self.variables {
+            let name = variable.split_once('=').map(|(name, _)| name).filter(|name| !name.is_empty());
+            let name = name.ok_or_else(|| {
+                Error::new(Kind::Config, format!("`{variable}` is no variable")).help("write NAME=VALUE")
+            })?;
+            let list = list(&mut process["env"]);
+            list.retain(|old| {
+                old.as_str().and_then(|old| old.split_once('=')).is_none_or(|(old, _)| old != name)
+            });
+            list.push(json!(variable));
+        }
+        if let Some((uid, gid)) = self.user {
+            process["user"] = json!({"uid": uid, "gid": gid.unwrap_or(0)});
+        }
+        list_of(&mut process["user"], "additionalGids").extend(self.groups.iter().map(|gid| json!(gid)));
+        for capability in &self.capabilities {
+            let name = capability.to_ascii_uppercase();
+            let name = if name.starts_with("CAP_") { name } else { format!("CAP_{name}") };
+            for set in ["bounding", "effective", "permitted"] {
+                let list = list_of(&mut process["capabilities"], set);
+                if !list.contains(&json!(name)) {
+                    list.push(json!(name));
+                }
+            }
+        }
+        read(process)
+    }
+}
+
+/// Reads a `process` from a file of its own, as podman and containerd give it.
+pub fn read_process(text: &[u8]) -> Result<Written> {
+    let process = serde_json::from_slice(text)
+        .map_err(|error| Error::new(Kind::Config, format!("the process's file is not JSON: {error}")))?;
+    read(process)
+}
+
+fn read(process: Value) -> Result<Written> {
+    let process: Written = serde_path_to_error::deserialize(process).map_err(|error| {
+        let place = error.path().to_string();
+        let (message, help) = in_words(&error.inner().to_string());
+        Error { help, ..Error::new(Kind::Config, format!("`{place}` of the process: {message}")) }
+    })?;
+    Ok(process)
+}
+
+/// Refuses a process that its container's configuration would be refused with.
+fn refuse(spec: &Spec, process: &Written) -> Result<()> {
+    let mut spec = spec.clone();
+    spec.set_process(Some(process.clone()));
+    Config { spec, unknown: Vec::new() }.refuse().map_err(of_the_process)
+}
+
+/// An error about a process that came from a file of its own, or from the command line: config.json has nothing to do with it.
+fn of_the_process(error: Error) -> Error {
+    let Some(place) = error.place.as_deref().filter(|place| place.starts_with("/process")) else {
+        return error;
+    };
+    let message = match error.kind {
+        // It is named.
+        Kind::NotFound | Kind::NotExecutable => error.message,
+        _ => format!("`{place}`: {}", error.message),
+    };
+    Error { message, place: None, ..error }
+}
+
+/// A list that may be missing.
+fn list(value: &mut Value) -> &mut Vec<Value> {
+    if !value.is_array() {
+        *value = json!([]);
+    }
+    match value {
+        Value::Array(list) => list,
+        _ => unreachable!("it was made a list"),
+    }
+}
+
+/// A list in an object that may be missing.
+fn list_of<'a>(object: &'a mut Value, key: &str) -> &'a mut Vec<Value> {
+    if !object.is_object() {
+        *object = json!({});
+    }
+    list(&mut object[key])
+}
+
+/// Starts a further process in a container; returns it and, where somebody is to stay with it, its terminal's other
+/// side.
+pub fn exec(store: &Store, id: &Id, request: Request) -> Result<(Process, Option<OwnedFd>)> {
+    let record = container::made(store, id)?;
+    let folder = store.folder(id);
+    let status = container::status(&folder, &record);
+    let first = match (status, record.process) {
+        (Status::Paused, _) if !request.ignore_paused => {
+            return Err(Error::new(Kind::State, format!("container `{id}` is paused"))
+                .help(format!("let it go on with `jobc oci resume {id}`, or give `--ignore-paused`")));
+        }
+        (Status::Created | Status::Running | Status::Paused, Some(process)) => process,
+        _ => return Err(Error::new(Kind::State, format!("container `{id}` is {status}, not running"))),
+    };
+    let Request { process, mut options, console_socket, pid_file, detached, .. } = request;
+    options.id = id.to_string();
+    options.end_with_parent = !detached;
+    let wanted = process.terminal().unwrap_or(false);
+    let terminal = socket::for_terminal(wanted, console_socket.as_deref(), !detached, &mut options)?;
+    let config = container::config(&folder)?;
+    options.systemd_cgroup = needs_systemd(&record);
+    let groups = match &record.cgroup {
+        Some(saved) if !options.systemd_cgroup => reopened(saved, first.pid)?,
+        _ => Groups::default(),
+    };
+    refuse(&config, &process)?;
+    // Its namespaces are opened by number; that they are the container's and no stranger's is sure if it lives after.
+    let mut prepared =
+        prepare_further(&config, &process, first.pid, &mut options, &jobc_sys::machine::Machine::look()?)
+            .map_err(of_the_process)?;
+    if prepared.notifies().is_some()
+        && let Some(path) = listener::path(&config)?
+    {
+        prepared.agent = Some(Agent::connect(path, &config, &record.state(&config, status))?);
+    }
+    if !first.is_alive() {
+        return Err(Error::new(Kind::State, format!("container `{id}` has ended")));
+    }
+    let process = prepared
+        .spawn(groups, &mut |gate, pid| match gate {
+            Gate::ControlGroup => attach_by_systemd(&record, first.pid, pid),
+            _ => Ok(()),
+        })
+        .map_err(of_the_process)?;
+    if let Some(path) = &pid_file {
+        write_pid(path, process.pid)?;
+    }
+    Ok((process, terminal.map(|socket| socket::receive(&socket)).transpose()?))
+}
+
+#[cfg(test)]
+mod tests;

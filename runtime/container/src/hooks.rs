@@ -1,0 +1,126 @@
+//! Hooks of every stage, with the container's state on their standard input.
+//!
+//! Four stages run in this process's namespaces, and are here; [`inside`] has the two that run in the container's. The
+//! order of stages and what their failure means is in the OCI runtime specification (runtime.md, "Lifecycle").
+//!
+//! A hook runs with the rights of who starts the container, so it must be a program that nobody else can change
+//! ([`program`]), and it gets nothing but what config.json gives it: its arguments, its environment and no other, and
+//! the bundle as its working directory, as with runc.
+
+pub mod inside;
+pub mod outside;
+pub mod program;
+
+use std::fmt;
+use std::os::fd::BorrowedFd;
+use std::path::Path;
+use std::time::Duration;
+
+use oci_spec::runtime::{Hook, Hooks};
+
+use jobc_sys::error::{Error, Kind, Result};
+use outside::Run;
+
+#[cfg(test)]
+mod tests;
+
+/// The stages whose hooks run in this process's namespaces, in the order of a container's life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// The old form of [`Self::CreateRuntime`], which runs first; the container toolkit of NVIDIA uses it.
+    Prestart,
+    /// The namespaces and mounts are made, the root is not entered.
+    CreateRuntime,
+    /// The program runs. A failure ends the container.
+    Poststart,
+    /// The container is deleted. A failure is a warning.
+    Poststop,
+}
+
+impl Stage {
+    /// The name of the stage's list in config.json.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Prestart => "prestart",
+            Self::CreateRuntime => "createRuntime",
+            Self::Poststart => "poststart",
+            Self::Poststop => "poststop",
+        }
+    }
+
+    /// The stage's hooks, in order.
+    pub fn of(self, hooks: &Hooks) -> &[Hook] {
+        let list = match self {
+            #[allow(deprecated)]
+            Self::Prestart => hooks.prestart(),
+            Self::CreateRuntime => hooks.create_runtime(),
+            Self::Poststart => hooks.poststart(),
+            Self::Poststop => hooks.poststop(),
+        };
+        list.as_deref().unwrap_or_default()
+    }
+}
+
+impl fmt::Display for Stage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// What the hooks of a stage are given.
+#[derive(Clone, Copy, Debug)]
+pub struct Given<'a> {
+    /// The container's state as JSON. Its `pid` is the container's first process wherever there is one, in the stages
+    /// where its `status` is `creating` too: hooks enter its namespaces by it.
+    pub state: &'a [u8],
+    /// The bundle's folder.
+    pub bundle: &'a Path,
+    /// When this becomes readable (a signal descriptor, say) the hook that runs is killed, and the stage fails. Nothing
+    /// is read from it.
+    pub given_up: Option<BorrowedFd<'a>>,
+}
+
+/// Runs the hooks of a stage one after another, up to the first that fails.
+///
+/// # Errors
+/// The failing hook's, at its place in config.json: [`Kind::Hook`] with its stage, path, exit code and last words.
+pub fn run(stage: Stage, hooks: Option<&Hooks>, given: Given<'_>) -> Result<()> {
+    attempts(stage, hooks, given).collect()
+}
+
+/// Runs all hooks of a stage, and returns the errors of those that failed: for [`Stage::Poststop`], where a failure must
+/// not keep the others from cleaning up.
+pub fn run_all(stage: Stage, hooks: Option<&Hooks>, given: Given<'_>) -> Vec<Error> {
+    attempts(stage, hooks, given).filter_map(Result::err).collect()
+}
+
+/// Runs a hook with each step.
+fn attempts<'a>(
+    stage: Stage,
+    hooks: Option<&'a Hooks>,
+    given: Given<'a>,
+) -> impl Iterator<Item = Result<()>> + 'a {
+    let list = hooks.map(|hooks| stage.of(hooks)).unwrap_or_default();
+    list.iter().enumerate().map(move |(index, hook)| {
+        Run::of(stage, hook).and_then(|run| run.carry_out(given)).map_err(|error| {
+            let inner = error.place.clone().unwrap_or_default();
+            error.at(format!("/hooks/{stage}/{index}{inner}"))
+        })
+    })
+}
+
+/// A time-out in words.
+fn in_seconds(seconds: u64) -> String {
+    if seconds == 1 { "1 second".to_owned() } else { format!("{seconds} seconds") }
+}
+
+/// How long a hook may run: its `timeout`, or [`inside::TIME_OUT`].
+fn time_out(hook: &Hook) -> Result<Duration> {
+    let seconds = hook.timeout().unwrap_or(inside::TIME_OUT);
+    match u64::try_from(seconds) {
+        Ok(seconds @ 1..) => Ok(Duration::from_secs(seconds)),
+        _ => Err(Error::new(Kind::Config, format!("a hook cannot run for {seconds} seconds"))
+            .at("/timeout")
+            .help("give a number above zero, or leave it out")),
+    }
+}

@@ -1,0 +1,121 @@
+//! A hook's file: found once, seen to be nobody else's, and executed as it was found.
+//!
+//! A program is executed through its descriptor, so that what is executed is what was looked at, whatever happens to its
+//! name meanwhile. A script cannot be: its interpreter opens it by name, and scripts look for what lies beside them. So
+//! a script must lie where nobody else can exchange it.
+
+use std::ffi::OsString;
+use std::io::Read as _;
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, FileType, Mode, OFlags, Stat};
+
+use jobc_sys::error::{Error, Kind, Result, describe};
+
+/// A hook's file.
+#[derive(Debug)]
+pub struct Program {
+    file: OwnedFd,
+    /// Its path without symbolic links.
+    path: PathBuf,
+    script: bool,
+}
+
+impl Program {
+    /// Finds the file at an absolute path and looks whether it may run: a file that can be executed, of root's or of
+    /// the user's who runs this, and that only its owner can change, or the very program that runs this; a script moreover
+    /// in folders for which the same holds.
+    ///
+    /// # Errors
+    /// [`Kind::Hook`], or [`Kind::Config`] for a relative path, with the place `/path`.
+    pub fn open(path: &Path) -> Result<Self> {
+        Self::find(path).map_err(|error| error.at("/path"))
+    }
+
+    fn find(path: &Path) -> Result<Self> {
+        let shown = path.display();
+        if !path.is_absolute() {
+            return Err(Error::new(Kind::Config, format!("the path `{shown}` of a hook is not absolute"))
+                .help("write where the program is, from `/` on"));
+        }
+        let refused = |why: String| Error::new(Kind::Hook, format!("the hook `{shown}` {why}"));
+        let file = rustix::fs::openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
+            .map_err(|errno| refused(format!("cannot be opened: {}", describe(errno))))?;
+        let stat = rustix::fs::fstat(&file).map_err(|errno| Error::machine("look at a hook", errno))?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+            return Err(refused("is not a file".into()).help("name a program"));
+        }
+        if stat.st_mode & 0o111 == 0 {
+            return Err(refused("cannot be executed: nobody has the right to".into())
+                .help(format!("say `chmod +x {shown}`")));
+        }
+        if !is_this_program(&stat) {
+            unchangeable(&stat)
+                .map_err(|why| refused(why).help("a hook has your rights, so nobody else may change it"))?;
+        }
+        let link = format!("/proc/self/fd/{}", file.as_raw_fd());
+        let resolved = std::fs::read_link(&link)
+            .map_err(|error| refused(format!("cannot be found in /proc: {error}")).help("mount /proc"))?;
+        let mut start = [0; 2];
+        // Who may not read it cannot run it as a script.
+        let read = std::fs::File::open(&link).and_then(|mut file| file.read_exact(&mut start));
+        let script = read.is_ok() && start == *b"#!";
+        let program = Self { file, path: resolved, script };
+        if script {
+            program.check_folders()?;
+        }
+        Ok(program)
+    }
+
+    /// Looks whether the file's folders are such that nobody else can exchange it, as `find` does for scripts.
+    pub fn check_folders(&self) -> Result<()> {
+        let shown = self.path.display();
+        for folder in self.path.ancestors().skip(1) {
+            let why = match rustix::fs::lstat(folder) {
+                Ok(stat) => match unchangeable(&stat) {
+                    Err(_) if stat.st_mode & 0o1000 != 0 && is_ours(&stat) => continue, // sticky, as /tmp
+                    Err(why) => why,
+                    Ok(()) => continue,
+                },
+                Err(errno) => format!("cannot be looked at: {}", describe(errno)),
+            };
+            let message =
+                format!("the hook `{shown}` can be exchanged: its folder `{}` {why}", folder.display());
+            return Err(
+                Error::new(Kind::Hook, message).help("move it to a folder that only its owner can change")
+            );
+        }
+        Ok(())
+    }
+
+    /// What to execute, in a process that has inherited this one's descriptors.
+    pub(super) fn executable(&self) -> OsString {
+        if self.script {
+            self.path.clone().into()
+        } else {
+            format!("/proc/self/fd/{}", self.file.as_raw_fd()).into()
+        }
+    }
+}
+
+/// Whether nobody but root and the user who runs this can change a file; if not, why.
+fn unchangeable(stat: &Stat) -> std::result::Result<(), String> {
+    match stat.st_mode & 0o022 {
+        _ if !is_ours(stat) => Err(format!("belongs to the user {}, not to root or you", stat.st_uid)),
+        0 => Ok(()),
+        0o020 => Err(format!("can be changed by the group {}", stat.st_gid)),
+        _ => Err("can be changed by everybody".into()),
+    }
+}
+
+/// Whether a file is that of the program that runs this: whoever can change it has its rights already.
+///
+/// `sudo ./jobc run` of somebody's own build has their program for root's hooks of GPUs.
+fn is_this_program(stat: &Stat) -> bool {
+    rustix::fs::stat("/proc/self/exe").is_ok_and(|own| (own.st_dev, own.st_ino) == (stat.st_dev, stat.st_ino))
+}
+
+fn is_ours(stat: &Stat) -> bool {
+    stat.st_uid == 0 || stat.st_uid == rustix::process::geteuid().as_raw()
+}

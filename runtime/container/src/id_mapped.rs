@@ -1,0 +1,189 @@
+//! Mounts that show other owners than their file system has (mount_setattr(2), `MOUNT_ATTR_IDMAP`).
+//!
+//! The kernel takes the map from a user namespace, and asks for CAP_SYS_ADMIN in the one that the file system was mounted
+//! in: a container with a user namespace of its own has not got it. So the parent makes the copy of the tree and maps it,
+//! and the container's first process only puts it in its place. Source: Documentation/filesystems/idmappings.rst.
+
+use std::ffi::CStr;
+use std::fmt;
+use std::fs::File;
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
+
+use linux_raw_sys::general::CLONE_NEWUSER;
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use rustix::mount::{OpenTreeFlags, open_tree};
+
+use crate::child::report::Gate;
+use crate::mounts::id_mapped::{IdMapped, Ids};
+use crate::mounts::{Mount, Source};
+use crate::operation::{Operation, Step};
+use crate::process::{Launch, Process, Program};
+use jobc_sys::c_list::CList;
+use jobc_sys::error::{Error, Kind, Result};
+use jobc_sys::id_map::IdMaps;
+use jobc_sys::syscall::linux::Linux;
+use jobc_sys::syscall::{Fd, Kernel as _, MountAttributes};
+
+/// Copies the tree at a path of the machine and maps its owners by a user namespace.
+fn copy(mapped: &IdMapped, path: &CStr, recursive: bool, users: Fd) -> Result<OwnedFd> {
+    let machine = |errno| {
+        let what = format!("bind `{}`", path.to_string_lossy());
+        let error = Error::machine(what, errno);
+        if errno == Errno::NOENT {
+            return error.help(format!("make `{}`, or remove the mount", path.to_string_lossy()));
+        }
+        error
+    };
+    let source = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).map_err(machine)?;
+    let mut flags =
+        OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_EMPTY_PATH;
+    flags.set(OpenTreeFlags::AT_RECURSIVE, recursive);
+    let tree = open_tree(&source, c"", flags).map_err(machine)?;
+    // What the container mounts below it must not show on the machine: the copies of its own tree are cut off too.
+    let attributes = MountAttributes { propagation: mapped.propagation, ..MountAttributes::default() };
+    Linux.mount_setattr(tree.as_raw_fd(), true, attributes).map_err(machine)?;
+    let given = Linux.map_ids(tree.as_fd(), mapped.recursive, users);
+    given.map_err(|errno| refused(path, &source, mapped.recursive, errno))?;
+    Ok(tree)
+}
+
+/// Makes the copies for all steps that mount one, each map's user namespace once; they must stay open until the new process
+/// has its own.
+///
+/// # Errors
+///
+/// What the kernel refuses, at the mount's place in config.json.
+pub fn make(steps: &mut [Step]) -> Result<Vec<OwnedFd>> {
+    make_by(steps, &mut namespace)
+}
+
+fn make_by(
+    steps: &mut [Step],
+    namespace: &mut dyn FnMut(&IdMaps) -> Result<OwnedFd>,
+) -> Result<Vec<OwnedFd>> {
+    let mut namespaces: Vec<(IdMaps, OwnedFd)> = Vec::new();
+    let mut trees = Vec::new();
+    for Step { operation, place } in steps {
+        let Operation::Mount(Mount {
+            source: Source::Bind { path, recursive, id_mapped: Some(mapped) }, ..
+        }) = operation
+        else {
+            continue;
+        };
+        let at = |error: Error| Error { place: place.clone(), ..error };
+        let users = match &mapped.ids {
+            Ids::Namespace(fd) => *fd,
+            Ids::Maps(maps) => {
+                if let Some((_, users)) = namespaces.iter().find(|(known, _)| known == maps) {
+                    users.as_raw_fd()
+                } else {
+                    let users = namespace(maps).map_err(at)?;
+                    let fd = users.as_raw_fd();
+                    namespaces.push((maps.clone(), users));
+                    fd
+                }
+            }
+        };
+        let tree = copy(mapped, path, *recursive, users).map_err(at)?;
+        mapped.tree = tree.as_raw_fd();
+        trees.push(tree);
+    }
+    Ok(trees)
+}
+
+/// A user namespace with these maps: that of a process which ends as soon as it has been opened.
+fn namespace(maps: &IdMaps) -> Result<OwnedFd> {
+    let step = |operation| Step { operation, place: None };
+    let nothing = File::open("/dev/null").map_err(|error| machine(&error))?;
+    let launch = Launch {
+        steps: vec![step(Operation::EndWithParent(true)), step(Operation::Wait(Gate::IdMaps))],
+        namespaces: CLONE_NEWUSER,
+        joined_before: Vec::new(),
+        hidden: false,
+        cgroup: None,
+        attended: true,
+        in_user_namespace: true,
+        agent: None,
+        // It never comes to that.
+        program: Program {
+            image: nothing.into(),
+            failure: None,
+            failure_writer: None,
+            reply: None,
+            reply_writer: None,
+            attributes: None,
+            arguments: CList::new(Vec::new()),
+            environment: CList::new(Vec::new()),
+        },
+        descriptors: Vec::new(),
+    };
+    let mut made = None;
+    let ended = Process::spawn(launch, &mut |_, pid| {
+        made = Some(maps.write(pid).and_then(|()| {
+            File::open(format!("/proc/{pid}/ns/user")).map(OwnedFd::from).map_err(|error| machine(&error))
+        }));
+        Err(Error::new(Kind::State, "the process is no longer needed"))
+    });
+    made.unwrap_or_else(|| Err(ended.err().unwrap_or_else(|| machine(&Errno::CHILD.into()))))
+}
+
+fn machine(error: &std::io::Error) -> Error {
+    let errno = Errno::from_io_error(error).unwrap_or(Errno::IO);
+    Error::machine("make a user namespace for a mount's owners", errno)
+}
+
+/// What it means that the kernel refused the map; each of its rules has an error number that others have too.
+fn refused(path: &CStr, source: &OwnedFd, recursive: bool, errno: Errno) -> Error {
+    let shown = path.to_string_lossy();
+    let error = Error::machine(format!("have `{shown}` show other owners"), errno);
+    match errno {
+        Errno::PERM if is_mapped(source) => {
+            error.help(format!("`{shown}` lies on a mount that shows other owners already; bind it from another"))
+        }
+        Errno::PERM => error.help(
+            "it needs CAP_SYS_ADMIN where the file system was mounted, and no mount below it may show other owners",
+        ),
+        Errno::INVAL if recursive => error.help(
+            "each file system below it must be able to, as ext4, xfs, btrfs and tmpfs are; `idmap` maps the first alone",
+        ),
+        Errno::INVAL => error.help(
+            "its file system cannot; bind a folder of ext4, xfs, btrfs or tmpfs, or one that belongs to the right ids",
+        ),
+        Errno::NOSYS => error.help("it needs Linux 5.12 or newer"),
+        _ => error,
+    }
+}
+
+/// Whether the mount that a file is on shows other owners.
+fn is_mapped(file: &OwnedFd) -> bool {
+    let table = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    mount_id(file.as_fd()).and_then(|id| shows_others(&table, &id)).unwrap_or(false)
+}
+
+fn mount_id(file: BorrowedFd<'_>) -> Option<String> {
+    let about = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", file.as_raw_fd())).ok()?;
+    Some(about.lines().find_map(|line| line.strip_prefix("mnt_id:"))?.trim().to_owned())
+}
+
+/// What a line of mountinfo says of a mount (proc_pid_mountinfo(5)); nothing where there is none for it.
+fn shows_others(table: &str, id: &str) -> Option<bool> {
+    let line = table.lines().find(|line| line.split(' ').next() == Some(id))?;
+    Some(line.split(' ').nth(5)?.split(',').any(|option| option == "idmapped"))
+}
+
+impl fmt::Display for IdMapped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.recursive { "owners of all below " } else { "owners " })?;
+        match &self.ids {
+            Ids::Namespace(_) => f.write_str("as the user namespace maps them"),
+            Ids::Maps(maps) => {
+                let text = |text: String| text.trim_end().replace('\n', ", ");
+                write!(f, "mapped: users {}; groups {}", text(maps.users.text()), text(maps.groups.text()))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,115 @@
+use std::os::unix::fs::{MetadataExt as _, chown};
+use std::path::Path;
+
+use serde_json::json;
+
+use super::*;
+use crate::child::place::{Last, Place};
+use jobc_sys::syscall::record::Record;
+
+fn maps(inside: u32, outside: u32) -> IdMaps {
+    let map = json!([{"containerID": inside, "hostID": outside, "size": 10}]);
+    let mount = json!({"destination": "/data", "uidMappings": map, "gidMappings": map});
+    IdMaps::of_mount(&serde_json::from_value(mount).unwrap(), "/mounts/0").unwrap().unwrap()
+}
+
+fn step(path: &Path, ids: IdMaps, recursive: bool, index: usize) -> Step {
+    let path = std::ffi::CString::new(path.as_os_str().as_encoded_bytes()).unwrap();
+    let private = linux_raw_sys::general::MS_PRIVATE.into();
+    let id_mapped = Some(IdMapped::new(Ids::Maps(ids), recursive, private));
+    let operation = Operation::Mount(Mount {
+        place: Place::new("/data".as_ref()).unwrap(),
+        last: Last::Folder,
+        source: Source::Bind { path, recursive, id_mapped },
+        attributes: MountAttributes::default(),
+        below: None,
+        propagation: vec![],
+    });
+    Step { operation, place: Some(format!("/mounts/{index}")) }
+}
+
+fn is_root() -> bool {
+    let root = rustix::process::geteuid().is_root();
+    if !root {
+        eprintln!("skipped: only root has a mount show other owners");
+    }
+    root
+}
+
+/// What is said where the tree at a path cannot be shown so, with the step in words.
+fn check(path: &str, recursive: bool) -> String {
+    let mut steps = [step(path.as_ref(), maps(0, 1000), recursive, 4)];
+    let error = make(&mut steps).unwrap_err();
+    format!("{}\n    {error}\n    {}\n", steps[0].operation, error.help.as_deref().unwrap_or_default())
+}
+
+#[test]
+fn a_tree_shows_the_owners_of_its_map_and_each_map_needs_one_namespace() {
+    if !is_root() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("file"), "").unwrap();
+    chown(folder.path().join("file"), Some(3), Some(4)).unwrap();
+    let asked = [maps(0, 1000), maps(0, 1000), maps(3, 500)];
+    let mut steps: Vec<Step> =
+        asked.into_iter().enumerate().map(|(index, maps)| step(folder.path(), maps, false, index)).collect();
+    let mut made = Vec::new();
+    let trees = make_by(&mut steps, &mut |maps| {
+        made.push(maps.users.text());
+        namespace(maps)
+    })
+    .unwrap();
+    assert_eq!(made, ["0 1000 10\n", "3 500 10\n"]);
+    let owner = |tree: &OwnedFd| {
+        let seen = rustix::fs::statat(tree, "file", rustix::fs::AtFlags::empty()).unwrap();
+        (seen.st_uid, seen.st_gid)
+    };
+    assert_eq!(trees.iter().map(owner).collect::<Vec<_>>(), [(1003, 1004), (1003, 1004), (500, 501)]);
+    assert_eq!(std::fs::metadata(folder.path().join("file")).unwrap().uid(), 3, "the file itself");
+    for (step, tree) in steps.iter().zip(&trees) {
+        let kernel = Record::default();
+        let report = crate::child::report::Report::new();
+        let mut child = crate::child::Child::new(&kernel, &report, false);
+        step.operation.carry_out(&mut child).unwrap();
+        let lines = kernel.lines().join("\n");
+        assert!(lines.contains(&format!("attach({}, ", tree.as_raw_fd())), "{lines}");
+        assert!(!lines.contains("clone_tree"), "{lines}");
+        assert!(rustix::io::fcntl_getfd(tree).unwrap().contains(rustix::io::FdFlags::CLOEXEC));
+    }
+}
+
+#[test]
+fn what_is_made_in_it_belongs_to_who_is_seen_as_its_maker() {
+    if !is_root() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    chown(folder.path(), Some(7), Some(7)).unwrap();
+    let trees = make(&mut [step(folder.path(), maps(7, 0), false, 0)]).unwrap();
+    let flags = OFlags::CREATE | OFlags::WRONLY;
+    rustix::fs::openat(&trees[0], "made", flags, Mode::RUSR).unwrap();
+    let made = std::fs::metadata(folder.path().join("made")).unwrap();
+    assert_eq!((made.uid(), made.gid()), (7, 7));
+}
+
+#[test]
+fn what_the_kernel_does_not_map_is_told_with_what_to_do() {
+    if !is_root() {
+        return;
+    }
+    insta::assert_snapshot!([check("/proc", false), check("/proc", true), check("/nowhere", false)].concat());
+}
+
+/// The kernel has one error number for this and for a missing right; the mount's own line tells them apart.
+#[test]
+fn a_mount_that_shows_other_owners_is_known() {
+    let file = File::open("/proc/self/mountinfo").unwrap();
+    let id = mount_id(file.as_fd()).unwrap();
+    let line =
+        |id: &str, options: &str| format!("{id} 20 8:1 / /data {options} shared:1 - ext4 /dev/sda rw\n");
+    let table = line("1", "rw,idmapped") + &line(&id, "rw,relatime");
+    assert_eq!(shows_others(&table, &id), Some(false));
+    assert_eq!(shows_others(&table, "1"), Some(true));
+    assert_eq!(shows_others(&table, "2"), None);
+}

@@ -1,0 +1,227 @@
+//! Profiles of AppArmor and labels of SELinux: what the kernel's security module makes of the program and of its mounts.
+//!
+//! Both are set for the next program that a process executes, by a text for one of its own attributes (proc_pid_attr(5);
+//! LSM/apparmor.rst, LSM/SELinux.rst). A start executes two, and the text must be there for the second alone: a profile need not
+//! allow the trampoline, and no policy knows it. So [`crate::trampoline`] writes it. The kernel refuses a file that was opened
+//! before an `execve`, and the container's /proc may be anything, so the trampoline opens the file itself, in the folder of
+//! its own attributes: a mount of that folder alone, from which nothing leads to the machine's /proc ([`Attributes`]).
+//!
+//! config-linux.md has the field for mounts, config.md those of the process.
+
+use std::ffi::{CStr, CString};
+use std::fmt;
+use std::os::fd::{AsRawFd as _, OwnedFd};
+
+use oci_spec::runtime::{Linux, Process};
+use rustix::fs::{Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
+
+use crate::child::Child;
+use jobc_sys::error::{Error, Kind, Result};
+use jobc_sys::syscall::{Fd, Kernel};
+
+/// The most bytes of an attribute: what is longer the kernel takes a part of (fs/proc/base.c, the smallest page).
+const LONGEST: usize = 4096;
+
+/// A field of config.json that asks for a profile or a label.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Field {
+    /// `process.apparmorProfile`.
+    Profile,
+    /// `process.selinuxLabel`.
+    Label,
+    /// `linux.mountLabel`.
+    MountLabel,
+}
+
+impl Field {
+    fn place(self) -> &'static str {
+        match self {
+            Self::Profile => "/process/apparmorProfile",
+            Self::Label => "/process/selinuxLabel",
+            Self::MountLabel => "/linux/mountLabel",
+        }
+    }
+
+    /// The module that keeps it.
+    fn module(self) -> &'static str {
+        if self == Self::Profile { "AppArmor" } else { "SELinux" }
+    }
+
+    /// Whether that module runs here.
+    pub fn is_kept_here(self) -> bool {
+        let starts = |path: &str, with: &[u8]| std::fs::read(path).is_ok_and(|text| text.starts_with(with));
+        match self {
+            Self::Profile => starts("/sys/module/apparmor/parameters/enabled", b"Y"),
+            // The file system is registered where SELinux is on; `kernel` is what all is labelled without a policy.
+            Self::Label | Self::MountLabel => {
+                std::fs::read_to_string("/proc/filesystems").is_ok_and(|list| list.contains("selinuxfs"))
+                    && !matches!(
+                        std::fs::read("/proc/self/attr/current").as_deref(),
+                        Err(_) | Ok(b"kernel" | b"kernel\0")
+                    )
+            }
+        }
+    }
+}
+
+/// What the program is to be, with the descriptor's number that the trampoline finds the attributes at.
+#[derive(Debug)]
+pub struct Label {
+    /// The attribute's file.
+    pub file: &'static CStr,
+    /// What is written to it.
+    pub text: CString,
+    /// Kept open in this process, so that the number is free in the new one.
+    pub attributes: OwnedFd,
+    field: Field,
+}
+
+impl Label {
+    /// The profile or the label of a process; nothing where it asks for none.
+    ///
+    /// # Errors
+    ///
+    /// [`Kind::Unenforceable`] where the module is not there (`is_kept` says so), and what cannot be a label.
+    pub fn of(process: &Process, is_kept: impl Fn(Field) -> bool) -> Result<Option<Self>> {
+        let filled = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
+        let mut found = None;
+        for (field, text) in [
+            (Field::Profile, filled(process.apparmor_profile())),
+            (Field::Label, filled(process.selinux_label())),
+        ] {
+            let Some(text) = text else { continue };
+            // Without AppArmor nothing is confined by it.
+            if field == Field::Profile && text == "unconfined" && !is_kept(field) {
+                continue;
+            }
+            see(field, &is_kept)?;
+            let (file, text) = match field {
+                Field::Profile => (c"apparmor/exec", format!("exec {text}")),
+                _ => (c"exec", text),
+            };
+            let attributes =
+                rustix::fs::open("/proc/self/attr", OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
+                    .map_err(|errno| Error::machine("open `/proc/self/attr`", errno).at(field.place()))?;
+            found = Some(Self { file, text: c_text(&text, field)?, attributes, field });
+        }
+        Ok(found)
+    }
+
+    /// The step that makes the attributes ready.
+    pub fn attributes(&self) -> (&'static str, Attributes) {
+        (self.field.place(), Attributes { at: self.attributes.as_raw_fd(), module: self.field.module() })
+    }
+}
+
+/// What a session keyring of a process with that label is labelled; nothing where it has none.
+pub fn of_keyring(process: Option<&Process>) -> Result<Option<CString>> {
+    let label =
+        process.and_then(|process| process.selinux_label().as_deref()).filter(|text| !text.is_empty());
+    label.map(|label| c_text(label, Field::Label)).transpose()
+}
+
+/// The label of the container's mounts; nothing where config.json names none.
+///
+/// # Errors
+///
+/// [`Kind::Unenforceable`] where SELinux is not there.
+pub fn of_mounts(linux: Option<&Linux>, is_kept: impl Fn(Field) -> bool) -> Result<Option<CString>> {
+    let label = linux.and_then(|linux| linux.mount_label().as_deref()).filter(|text| !text.is_empty());
+    let Some(label) = label else { return Ok(None) };
+    see(Field::MountLabel, is_kept)?;
+    c_text(label, Field::MountLabel).map(Some)
+}
+
+/// Adds the label to the parameters of a new file system, where it takes one and has none of its own.
+///
+/// Those of the kernel's own objects are labelled by its policy; of mqueue only the root is new.
+pub fn add(label: Option<&CString>, kind: &CStr, parameters: &mut Vec<(CString, Option<CString>)>) {
+    const OWN: [&[u8]; 4] = [b"context", b"fscontext", b"defcontext", b"rootcontext"];
+    let Some(label) = label else { return };
+    let key = match kind.to_bytes() {
+        b"proc" | b"sysfs" | b"cgroup" | b"cgroup2" => return,
+        b"mqueue" => c"rootcontext",
+        _ => c"context",
+    };
+    if !parameters.iter().any(|(key, _)| OWN.contains(&key.as_bytes())) {
+        parameters.push((key.to_owned(), Some(label.clone())));
+    }
+}
+
+fn see(field: Field, is_kept: impl Fn(Field) -> bool) -> Result<()> {
+    if is_kept(field) {
+        return Ok(());
+    }
+    let module = field.module();
+    let message = format!("{module} is not switched on in this kernel, so nothing keeps what is asked of it");
+    let parameter = module.to_ascii_lowercase();
+    Err(Error::new(Kind::Unenforceable, message)
+        .at(field.place())
+        .help(format!("remove it, or start the kernel with `security={parameter}`")))
+}
+
+fn c_text(text: &str, field: Field) -> Result<CString> {
+    if text.len() >= LONGEST {
+        let message = format!("{} bytes, where the kernel takes fewer than {LONGEST}", text.len());
+        return Err(Error::new(Kind::Config, message).at(field.place()));
+    }
+    CString::new(text).map_err(|_| {
+        Error::new(Kind::Config, "a NUL byte cannot stand here").at(field.place()).help("remove `\\u0000`")
+    })
+}
+
+/// What it means that the kernel did not take the text.
+pub(crate) fn refused(errno: Errno) -> Error {
+    let field = if Field::Profile.is_kept_here() { Field::Profile } else { Field::Label };
+    let error = Error::machine(format!("set what {} makes of the program", field.module()), errno);
+    let error = error.at(field.place());
+    match (field, errno) {
+        (Field::Profile, Errno::NOENT) => {
+            error.help("no profile of that name is loaded; `apparmor_parser -r FILE` loads it")
+        }
+        (Field::Label, Errno::INVAL) => error.help("the policy has no such label"),
+        (_, Errno::ACCESS | Errno::PERM) => {
+            error.help("what confines this process itself, or a filter of system calls without `noNewPrivileges`, forbids it")
+        }
+        _ => error,
+    }
+}
+
+/// Puts the folder of this process's own attributes at a descriptor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attributes {
+    at: Fd,
+    module: &'static str,
+}
+
+impl Attributes {
+    /// Opens it in the /proc that is there, and makes it a mount of its own.
+    pub fn carry_out<K: Kernel>(self, child: &mut Child<'_, K>) -> std::result::Result<(), Errno> {
+        let kernel = child.kernel;
+        let proc = child.proc()?;
+        // `thread-self` is a symbolic link of procfs itself; nothing else on the way may be one, or another file system.
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS | ResolveFlags::NO_XDEV;
+        let flags = OFlags::PATH | OFlags::DIRECTORY;
+        let folder = kernel.open(proc, c"thread-self/attr", flags, Mode::empty(), resolve)?;
+        let alone = kernel.clone_tree(folder, c"", false)?;
+        kernel.close(folder);
+        kernel.replace(alone, self.at)?;
+        kernel.close(alone);
+        Ok(())
+    }
+
+    /// The descriptor.
+    pub fn at(self) -> Fd {
+        self.at
+    }
+}
+
+impl fmt::Display for Attributes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "open this process's attributes for {}", self.module)
+    }
+}
+
+#[cfg(test)]
+mod tests;

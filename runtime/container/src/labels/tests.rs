@@ -1,0 +1,76 @@
+use serde_json::{Value, json};
+
+use super::*;
+use crate::child::report::Report;
+use jobc_sys::syscall::record::Record;
+
+fn process(fields: &Value) -> Process {
+    let mut process = json!({"cwd": "/", "user": {"uid": 0, "gid": 0}});
+    process.as_object_mut().expect("an object").extend(fields.as_object().expect("an object").clone());
+    serde_json::from_value(process).expect("a process")
+}
+
+/// The fields of a process, and what is written for them where every module runs and where none does.
+fn check(fields: &Value) -> String {
+    let process = process(fields);
+    let said = |kept: bool| match Label::of(&process, |_| kept) {
+        Ok(None) => "nothing".to_owned(),
+        Ok(Some(label)) => format!("{:?} to {:?}", label.text, label.file),
+        Err(error) => format!("{error}\n          {}", error.help.clone().unwrap_or_default()),
+    };
+    format!("{fields}\n    with:    {}\n    without: {}\n", said(true), said(false))
+}
+
+#[test]
+fn what_is_written_for_the_fields_of_a_process() {
+    let cases = [
+        json!({}),
+        json!({"apparmorProfile": "", "selinuxLabel": ""}),
+        json!({"apparmorProfile": "containers-default-0.50.1"}),
+        json!({"apparmorProfile": "unconfined"}),
+        json!({"selinuxLabel": "system_u:system_r:container_t:s0:c1,c2"}),
+        json!({"apparmorProfile": "a\0b"}),
+    ];
+    insta::assert_snapshot!(cases.iter().map(check).collect::<String>());
+    let long = process(&json!({"selinuxLabel": "x".repeat(LONGEST)}));
+    let error = Label::of(&long, |_| true).expect_err("too long");
+    assert_eq!(error.place.as_deref(), Some("/process/selinuxLabel"));
+}
+
+#[test]
+fn mounts_that_take_a_label_get_it() {
+    let label = c"system_u:object_r:container_file_t:s0:c1,c2".to_owned();
+    let added = |kind: &CStr, given: &[&CStr]| {
+        let mut parameters: Vec<_> = given.iter().map(|key| ((*key).to_owned(), None)).collect();
+        add(Some(&label), kind, &mut parameters);
+        parameters.get(given.len()).map(|(key, value)| {
+            assert_eq!(value.as_ref(), Some(&label));
+            key.clone()
+        })
+    };
+    assert_eq!(added(c"tmpfs", &[c"size"]), Some(c"context".to_owned()));
+    assert_eq!(added(c"mqueue", &[]), Some(c"rootcontext".to_owned()));
+    for (kind, given) in
+        [(c"proc", [].as_slice()), (c"sysfs", &[]), (c"cgroup2", &[]), (c"tmpfs", &[c"fscontext"])]
+    {
+        assert_eq!(added(kind, given), None, "{kind:?}");
+    }
+    let linux: Linux =
+        serde_json::from_value(json!({"mountLabel": label.to_str().expect("text")})).expect("linux");
+    assert_eq!(of_mounts(Some(&linux), |_| true).expect("kept"), Some(label));
+    let error = of_mounts(Some(&linux), |_| false).expect_err("SELinux is not there");
+    assert_eq!((error.kind, error.place.as_deref()), (Kind::Unenforceable, Some("/linux/mountLabel")));
+    assert_eq!(of_mounts(None, |_| false).expect("nothing is asked for"), None);
+}
+
+#[test]
+fn the_attributes_are_a_mount_of_their_own_whatever_is_refused() {
+    let step = Attributes { at: 9, module: "AppArmor" };
+    let carry_out = |kernel: &Record| step.carry_out(&mut Child::new(kernel, &Report::new(), false));
+    let kernel = Record::default();
+    carry_out(&kernel).expect("carried out");
+    insta::assert_snapshot!(kernel.lines().join("\n"));
+    for call in 0..5 {
+        assert_eq!(carry_out(&Record::default().failing(call, Errno::IO)), Err(Errno::IO), "call {call}");
+    }
+}

@@ -1,0 +1,33 @@
+//! What a step has to know of a mount that shows other owners than its file system has; [`crate::id_mapped`] makes it.
+
+use jobc_sys::id_map::IdMaps;
+use jobc_sys::syscall::Fd;
+
+/// How a bind mount's owners are shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IdMapped {
+    /// Whose map it is.
+    pub ids: Ids,
+    /// Whether the mounts below it are mapped too.
+    pub recursive: bool,
+    /// `MS_*`, what every mount of the machine is made in the container.
+    pub(crate) propagation: u64,
+    /// The detached copy, mapped already; -1 until [`crate::id_mapped::make`] has made it.
+    pub(crate) tree: Fd,
+}
+
+/// Where a map comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ids {
+    /// From config.json: `inside` in the file system is seen as `outside` on the machine.
+    Maps(IdMaps),
+    /// From a user namespace that is there.
+    Namespace(Fd),
+}
+
+impl IdMapped {
+    /// One whose copy is still to be made.
+    pub fn new(ids: Ids, recursive: bool, propagation: u64) -> Self {
+        Self { ids, recursive, propagation, tree: -1 }
+    }
+}

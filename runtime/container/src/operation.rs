@@ -1,0 +1,288 @@
+//! The flat list of steps between the new process and the user's program.
+//!
+//! A step holds all it needs: paths are C strings, option lists are made, descriptors of the parent are open. So the new
+//! process carries the list out without allocating, which it must not do while it shares its parent's memory.
+//! `jobc run --dry-run` prints the same list, within what is done around it ([`listing`]).
+
+mod words;
+
+use std::ffi::CString;
+
+use rustix::io::Errno;
+
+use crate::child::Child;
+use crate::child::place::{Last, Place};
+use crate::child::report::Gate;
+use crate::devices::{self, Node};
+use crate::hooks::inside::HookInside;
+use crate::labels::Attributes;
+use crate::mounts::cgroups::MountCgroups;
+use crate::mounts::{self, Mount};
+use crate::namespaces::{self, IdMapFiles, Join};
+use crate::privileges::{self, SetCapabilities};
+use crate::rootfs::{self, EnterRoot};
+use crate::terminal::console::Console;
+use jobc_sys::syscall::{Fd, Kernel, MountAttributes, Prctl};
+
+/// A step, and the field of config.json that asked for it.
+#[derive(Debug)]
+pub struct Step {
+    /// What to do.
+    pub operation: Operation,
+    /// A JSON Pointer into config.json; nothing for what is always done.
+    pub place: Option<String>,
+}
+
+/// What the new process does, in the order of [`crate::prepare`].
+#[derive(Debug)]
+pub enum Operation {
+    /// Ask to be killed when the thread that made this process ends, or no longer.
+    EndWithParent(bool),
+    /// Let no other process look into this one's memory.
+    NotDumpable,
+    /// Wait until the parent has done its part, and opens the gate.
+    Wait(Gate),
+    /// Write this process's own id maps: one user, one group.
+    MapIds(IdMapFiles),
+    /// Become a user and group that the user namespace knows.
+    TakeIds {
+        /// User id in the namespace.
+        uid: u32,
+        /// Group id in the namespace.
+        gid: u32,
+    },
+    /// Join the version 1 control groups, all in one go.
+    JoinCgroups(Vec<Fd>),
+    /// Enter a namespace that is there.
+    Join(Join),
+    /// Make these the descriptors 0, 1 and 2.
+    SetStreams {
+        /// Ours for each.
+        streams: [Fd; 3],
+        /// The user whom those that are pipes are given to, who may then open them again as /dev/stdout.
+        owner: u32,
+    },
+    /// Leave the parent's namespaces for new ones (`CLONE_NEW*` bits).
+    Unshare(u32),
+    /// Set the clocks of the new time namespace.
+    SetClocks(CString),
+    /// Begin a session of one's own.
+    NewSession,
+    /// Begin a session keyring of one's own, with a label of SELinux where there is one.
+    NewKeyring(Option<CString>),
+    /// Set the host name.
+    SetHostName(CString),
+    /// Set the NIS domain name.
+    SetDomainName(CString),
+    /// Bring the loopback interface up.
+    LoopbackUp,
+    /// Keep this namespace's mounts from showing elsewhere: `MS_*` propagation of `/` and all below.
+    SetPropagation(u64),
+    /// Put the container's root in place.
+    EnterRoot(EnterRoot),
+    /// Mount something below the root.
+    Mount(Mount),
+    /// Mount the version 1 hierarchies of control groups side by side.
+    MountCgroups(MountCgroups),
+    /// Make or bind a device node.
+    MakeNode(Node),
+    /// Make a symbolic link below /dev.
+    Link {
+        /// What the link says.
+        target: CString,
+        /// Where it stands.
+        place: Place,
+    },
+    /// Open the container's terminal and hand its other side over.
+    OpenConsole(Console),
+    /// Run a hook inside the container's namespaces.
+    Hook(HookInside),
+    /// Make a folder with all above it, where it is missing and the root may be written.
+    MakeFolder(Place),
+    /// Make the root read-only, and those of its folders that are writable mounts of their own.
+    ReadOnlyRoot(Vec<Place>),
+    /// Hide a path.
+    Mask(Place),
+    /// Make a path read-only.
+    MakeReadOnly(Place),
+    /// Write a kernel setting that a namespace keeps apart: its path below /proc/sys, and its value.
+    SetKernelParameter(CString, CString),
+    /// Keep the folder of this process's attributes for what is set as the program begins.
+    OpenAttributes(Attributes),
+    /// Make the new root `/`.
+    PivotRoot,
+    /// Set the root's propagation: `MS_*` bits.
+    SetRootPropagation(u64),
+    /// Set a resource limit.
+    SetLimit {
+        /// Its name in config.json.
+        name: &'static str,
+        /// `RLIMIT_*`.
+        resource: u32,
+        /// Soft limit.
+        soft: u64,
+        /// Hard limit.
+        hard: u64,
+    },
+    /// Set how soon the kernel kills this process when memory runs out.
+    SetOomScore(CString),
+    /// Set the execution domain (personality(2)).
+    SetPersonality(u32),
+    /// Set the scheduling policy: a `struct sched_attr`.
+    SetScheduler(Vec<u8>),
+    /// Set the I/O priority: class and level as ioprio_set(2) packs them.
+    SetIoPriority(u32),
+    /// Give up gaining privileges.
+    NoNewPrivileges,
+    /// Load the filter of system calls early, while there is the right to: without `noNewPrivileges`.
+    LoadFilter(crate::seccomp::Program),
+    /// Become the user.
+    BecomeUser {
+        /// User id.
+        uid: u32,
+        /// Group id.
+        gid: u32,
+        /// Further groups; nothing where this namespace forbids setting them.
+        groups: Option<Vec<u32>>,
+    },
+    /// Set the capability sets.
+    SetCapabilities(SetCapabilities),
+    /// Drop what the bounding set must not have.
+    DropBounding(Vec<u32>),
+    /// Set the mask of new files' modes.
+    SetUmask(u32),
+    /// Go to the working directory, which must be inside the root.
+    ChangeDirectory(CString),
+    /// See that the program is there and may be executed, before somebody waits for the start: one of these paths.
+    FindProgram(Vec<CString>),
+    /// Wait for a byte on a descriptor: the start.
+    Hold(Fd),
+    /// Close every descriptor from a number on.
+    CloseFrom {
+        /// The first that is closed; those below are the program's.
+        first: Fd,
+        /// Those that are still needed, in order; the program's start closes them.
+        except: Vec<Fd>,
+    },
+    /// Take signals as a fresh program does: those that are ignored, bit n-1 for signal n, are so no longer.
+    DefaultSignals(u64),
+}
+
+impl Operation {
+    /// Carries the step out in the new process.
+    pub fn carry_out<K: Kernel>(&self, child: &mut Child<'_, K>) -> Result<(), Errno> {
+        let kernel = child.kernel;
+        match self {
+            Self::EndWithParent(end) => kernel.prctl(Prctl::EndWithParent(*end)),
+            Self::NotDumpable => kernel.prctl(Prctl::NotDumpable),
+            Self::Wait(gate) => child.report.wait_at(*gate),
+            Self::MapIds(files) => files.write(child),
+            Self::TakeIds { uid, gid } => kernel.setgid(*gid).and_then(|()| kernel.setuid(*uid)),
+            Self::JoinCgroups(groups) => groups.iter().try_for_each(|&group| kernel.write(group, b"0")),
+            Self::Join(namespace) => kernel.setns(namespace.fd, namespace.kind.flag()),
+            Self::SetStreams { streams, owner } => streams.iter().zip(0..).try_for_each(|(&fd, standard)| {
+                let file = kernel.stat(fd)?;
+                // It writes to what is open in any case; only opening it by name needs this. Whatever is no pipe, /dev/null
+                // before all, is the machine's own file.
+                if *owner != 0 && file.is_pipe() {
+                    let _ = kernel.fchown(fd, *owner, file.gid);
+                }
+                kernel.dup_to(fd, standard)
+            }),
+            Self::Unshare(flags) => kernel.unshare(*flags),
+            Self::SetClocks(offsets) => child.write_own(c"self/timens_offsets", offsets.as_bytes()),
+            Self::NewSession => kernel.setsid(),
+            Self::NewKeyring(label) => {
+                if let Some(label) = label {
+                    child.write_own(c"self/attr/keycreate", label.as_bytes())?;
+                }
+                match kernel.new_keyring() {
+                    // A kernel without keyrings, or whose filter for us forbids them, has none to share.
+                    Err(Errno::NOSYS) => Ok(()),
+                    other => other,
+                }
+            }
+            Self::SetHostName(name) => kernel.sethostname(name.as_bytes()),
+            Self::SetDomainName(name) => kernel.setdomainname(name.as_bytes()),
+            Self::LoopbackUp => kernel.loopback_up(),
+            Self::SetPropagation(propagation) => kernel.set_propagation(*propagation),
+            Self::EnterRoot(root) => root.carry_out(child),
+            Self::Mount(mount) => mount.carry_out(child),
+            Self::MountCgroups(mounts) => mounts.carry_out(child),
+            Self::MakeNode(node) => node.carry_out(child),
+            Self::Link { target, place } => devices::link(target, place, child),
+            Self::OpenConsole(console) => console.carry_out(child),
+            Self::Hook(hook) => hook.carry_out(child),
+            Self::MakeFolder(place) => match place.make(child, Last::Folder) {
+                // Who goes there says what is wrong with it.
+                Err(Errno::ROFS | Errno::ACCESS | Errno::NOTDIR | Errno::LOOP) => Ok(()),
+                made => made.map(drop),
+            },
+            Self::ReadOnlyRoot(folders) => mounts::make_root_read_only(child, folders),
+            Self::Mask(place) => rootfs::mask(place, child),
+            Self::MakeReadOnly(place) => rootfs::make_read_only(place, child),
+            Self::SetKernelParameter(path, value) => child.write_proc(path, value.as_bytes()),
+            Self::OpenAttributes(attributes) => attributes.carry_out(child),
+            Self::PivotRoot => rootfs::pivot(child),
+            Self::SetRootPropagation(propagation) => kernel.mount_setattr(
+                child.root,
+                false,
+                MountAttributes { propagation: *propagation, ..MountAttributes::default() },
+            ),
+            Self::SetLimit { resource, soft, hard, .. } => kernel.setrlimit(*resource, *soft, *hard),
+            Self::SetOomScore(score) => child.write_own(c"self/oom_score_adj", score.as_bytes()),
+            Self::SetPersonality(persona) => kernel.personality(*persona),
+            Self::SetScheduler(attributes) => kernel.sched_setattr(attributes),
+            Self::SetIoPriority(value) => kernel.ioprio_set(*value),
+            Self::NoNewPrivileges => kernel.prctl(Prctl::NoNewPrivileges),
+            Self::LoadFilter(program) => {
+                let listener = kernel.seccomp(program.flags, &program.instructions)?;
+                if program.notifies() { child.report.hand_over(listener) } else { Ok(()) }
+            }
+            Self::BecomeUser { uid, gid, groups } => {
+                privileges::become_user(kernel, *uid, *gid, groups.as_deref())
+            }
+            Self::SetCapabilities(sets) => sets.carry_out(kernel),
+            Self::DropBounding(dropped) => {
+                dropped.iter().try_for_each(|&capability| kernel.prctl(Prctl::DropBounding(capability)))
+            }
+            Self::SetUmask(mask) => {
+                kernel.umask(*mask);
+                Ok(())
+            }
+            Self::ChangeDirectory(path) if child.at_root && path.as_c_str() == c"/" => Ok(()),
+            Self::ChangeDirectory(path) => namespaces::enter_directory(kernel, path),
+            Self::FindProgram(candidates) => find(kernel, candidates),
+            Self::Hold(fd) => child.report.hold(kernel, *fd),
+            Self::CloseFrom { first, except } => close_from(kernel, *first, except),
+            Self::DefaultSignals(ignored) => kernel.default_signals(*ignored),
+        }
+    }
+}
+
+/// As execvp(3) looks: what may not be executed is told only if nothing else is found.
+fn find<K: Kernel>(kernel: &K, candidates: &[CString]) -> Result<(), Errno> {
+    let mut refused = Errno::NOENT;
+    for path in candidates {
+        match kernel.may_execute(path) {
+            Ok(()) => return Ok(()),
+            Err(Errno::NOENT | Errno::NOTDIR) => {}
+            Err(errno) => refused = errno,
+        }
+    }
+    Err(refused)
+}
+
+fn close_from<K: Kernel>(kernel: &K, first: Fd, except: &[Fd]) -> Result<(), Errno> {
+    let mut next = first;
+    for &kept in except.iter().filter(|&&kept| kept >= first) {
+        if next < kept {
+            kernel.close_range(next, kept - 1)?;
+        }
+        next = kept + 1;
+    }
+    kernel.close_range(next, Fd::MAX)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,51 @@
+//! How a container is started, beside what its bundle says.
+
+use std::os::fd::OwnedFd;
+
+use crate::scope::Holder;
+use crate::secret::Variables;
+
+/// How a container is started, beside what its bundle says.
+///
+/// `prepare` reads all of it ahead: descriptors in here are given to the container's first process as they are.
+#[derive(Debug, Default)]
+#[allow(clippy::struct_excessive_bools)] // each is a switch of the command line
+pub struct Options {
+    /// The container's name; its control group is `/jobc/<id>` where config.json names none.
+    pub id: String,
+    /// Go on where a limit cannot be enforced, and record it.
+    pub allow_unenforced: bool,
+    /// Make no control group at all; then every limit of config.json is one that cannot be enforced.
+    pub without_cgroup: bool,
+    /// Have systemd make the control group, as a unit; config.json's path then names that ([`crate::systemd`]).
+    pub systemd_cgroup: bool,
+    /// For whom a scope of this user's systemd is wanted, where limits have no other place ([`crate::scope`]).
+    pub scope: Option<Holder>,
+    /// Make no group of version 1 only to count what is read from disks and written to them: nobody will ask.
+    pub io_uncounted: bool,
+    /// The first process reads one byte here before it executes the program; the end of the file means: end.
+    ///
+    /// `spawn` does not wait for it.
+    pub hold: Option<OwnedFd>,
+    /// Where the first process writes why the program could not be executed: the writing end, closed by a successful
+    /// exec. Without it `spawn` makes a pipe of its own and waits for the outcome.
+    pub report: Option<OwnedFd>,
+    /// A connected Unix socket that gets the master of the container's pseudo-terminal (`SCM_RIGHTS`).
+    ///
+    /// Needed where config.json asks for a terminal; the name sent with it is `/dev/ptmx`.
+    pub console: Option<OwnedFd>,
+    /// What the container has for descriptors 0, 1 and 2; ours unless given. A terminal goes before it.
+    pub streams: Option<[OwnedFd; 3]>,
+    /// How many files may be open, soft and hard (`RLIMIT_NOFILE`), where ours is not what config.json's author knows.
+    pub open_files: Option<(u64, u64)>,
+    /// Rows and columns of the user's own terminal, which count before config.json's `consoleSize`.
+    pub window_size: Option<(u16, u16)>,
+    /// How many descriptors from 3 on stay open in the container.
+    pub preserve_fds: u32,
+    /// Kill the container when the thread that started it ends (`PR_SET_PDEATHSIG`).
+    pub end_with_parent: bool,
+    /// Stay in the caller's session keyring (keyrings(7)).
+    pub keep_keyring: bool,
+    /// Variables of the first process that are in no file.
+    pub secret_environment: Variables,
+}

@@ -1,0 +1,103 @@
+//! Turns a bundle into a list of operations, with every string and descriptor ready.
+//!
+//! The order is the kernel's: who one is (user namespace, ids), where one is counted (control groups), what one sees
+//! (namespaces, mounts, devices), then what one may do (limits, capabilities, filter), and last the program. Nothing is
+//! decided here that config.json decides.
+
+mod control_groups;
+mod files;
+mod hooks;
+mod identity;
+pub mod join;
+pub mod listing;
+mod program;
+mod rights;
+mod steps;
+
+pub use control_groups::ControlGroups;
+pub use join::prepare_further;
+
+use self::hooks::{list_hooks, parent_hooks};
+use self::rights::Rights;
+use self::steps::Steps;
+use crate::bundle::Bundle;
+use crate::labels::{Field, Label};
+use crate::namespaces::Namespace;
+use crate::operation::Operation;
+use crate::options::Options;
+use crate::root::Root;
+use crate::start::Prepared;
+use jobc_sys::error::{Error, Kind, Result};
+use jobc_sys::machine::Machine;
+
+/// Lists the steps from a bundle to its running program.
+///
+/// `groups` are where the container's control groups will be; nothing where it gets none.
+///
+/// # Errors
+///
+/// What cannot be kept, at its place in config.json. Nothing is changed on the machine.
+pub fn prepare(
+    bundle: &Bundle,
+    root: &Root,
+    options: &mut Options,
+    machine: &Machine,
+    groups: Option<&ControlGroups<'_>>,
+) -> Result<Prepared> {
+    let spec = &bundle.config.spec;
+    let process = spec.process().as_ref().ok_or_else(|| {
+        Error::new(Kind::Config, "there is no `process`, so there is nothing to start").at("/process")
+    })?;
+    let label = Label::of(process, Field::is_kept_here)?;
+    let mut steps = Steps::default();
+    steps.always(Operation::EndWithParent(true));
+    steps.always(Operation::SetUmask(0));
+    let identity = identity::list(&mut steps, spec, options, machine)?;
+    if let Some(streams) = &options.streams {
+        let streams = streams.each_ref().map(std::os::fd::AsRawFd::as_raw_fd);
+        steps.always(Operation::SetStreams { streams, owner: process.user().uid() });
+    }
+    files::list(&mut steps, bundle, root, options, groups, &identity, label.as_ref())?;
+    // Only now: with a supervisor's descriptors of many tasks, those that the steps above open have higher numbers.
+    if let Some((soft, hard)) = options.open_files {
+        let resource = linux_raw_sys::general::RLIMIT_NOFILE;
+        steps.always(Operation::SetLimit { name: "RLIMIT_NOFILE", resource, soft, hard });
+    }
+    let Rights { filter, becomes } = rights::list(&mut steps, spec, process, &identity, machine)?;
+    let environment = std::mem::take(&mut options.secret_environment);
+    let program = program::of(process, filter, label, root.folders(), environment)?;
+    if becomes || !options.end_with_parent {
+        // A change of the user forgets it (prctl(2), PR_SET_PDEATHSIG).
+        steps.always(Operation::EndWithParent(options.end_with_parent));
+    }
+    // Before a hold: what other processes of a gang are told by the end of a pipe must not stay open in this one.
+    let first = 3 + i32::try_from(options.preserve_fds).unwrap_or(i32::MAX - 3);
+    steps.always(Operation::CloseFrom { first, except: Vec::new() });
+    if let Some(hold) = &options.hold {
+        steps.at("/process/args/0", Operation::FindProgram(program.candidates.clone()));
+        steps.always(Operation::Hold(std::os::fd::AsRawFd::as_raw_fd(hold)));
+    }
+    list_hooks(&mut steps, bundle, options, "startContainer")?;
+    steps.always(Operation::DefaultSignals(machine.ignored));
+    let mut descriptors = identity.descriptors;
+    descriptors.extend(options.hold.take());
+    descriptors.extend(options.console.take());
+    descriptors.extend(options.streams.take().into_iter().flatten());
+    Ok(Prepared {
+        steps: steps.list,
+        namespaces: identity.new,
+        // Whose pid namespace is joined sees the new process from its first moment on, when no step is made yet. Only
+        // root's files below /proc can still be written then.
+        hidden: identity.joined_before.iter().any(|join| join.kind == Namespace::Pid)
+            && rustix::process::geteuid().is_root(),
+        joined_before: identity.joined_before,
+        id_maps: identity.id_maps,
+        hooks: parent_hooks(spec),
+        in_user_namespace: identity.in_user_namespace,
+        agent: None,
+        program,
+        descriptors,
+        report: options.report.take(),
+        said: steps.said,
+    })
+}

@@ -1,0 +1,356 @@
+//! What the process sees: root, mounts, devices, terminal, hidden and read-only paths.
+
+mod cgroups;
+mod root;
+
+use std::ffi::CString;
+use std::os::fd::AsRawFd as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use linux_raw_sys::general::{MOUNT_ATTR_NOSUID, MOUNT_ATTR_STRICTATIME, MS_PRIVATE, MS_SLAVE};
+use oci_spec::runtime::{LinuxDevice, LinuxDeviceType, Spec};
+
+use super::control_groups::ControlGroups;
+use super::hooks::{list_hooks, parent_hooks};
+use super::identity::Identity;
+use super::steps::{Steps, c_string};
+use crate::bundle::Bundle;
+use crate::child::place::{Last, Place};
+use crate::child::report::Gate;
+use crate::config::mount_options::{MountOptions, Propagation, Recursive};
+use crate::config::sysctl::{self, Parameter};
+use crate::devices::{self, Node};
+use crate::labels::{self, Field, Label};
+use crate::mounts::id_mapped::{IdMapped, Ids};
+use crate::mounts::{Mount, Source};
+use crate::namespaces::Namespace;
+use crate::operation::Operation;
+use crate::options::Options;
+use crate::root::Root;
+use jobc_sys::error::{Error, Kind, Result};
+use jobc_sys::id_map::{self, IdMaps};
+use jobc_sys::syscall::MountAttributes;
+
+pub(super) fn list(
+    steps: &mut Steps,
+    bundle: &Bundle,
+    root: &Root,
+    options: &mut Options,
+    groups: Option<&ControlGroups<'_>>,
+    identity: &Identity,
+    label: Option<&Label>,
+) -> Result<()> {
+    let spec = &bundle.config.spec;
+    let linux = spec.linux().as_ref();
+    let mount_label = labels::of_mounts(linux, Field::is_kept_here)?;
+    let root_propagation =
+        linux.and_then(|linux| linux.rootfs_propagation().as_deref()).and_then(Propagation::of);
+    let machine = propagation(spec, root_propagation);
+    steps.always(Operation::SetPropagation(machine));
+    root::list(steps, root, identity.in_user_namespace)?;
+
+    let mut mounts = mounts(steps, bundle, groups, identity, machine)?;
+    for (_, operation) in &mut mounts {
+        set_label(operation, mount_label.as_ref());
+    }
+    let brought =
+        mounts.iter().find(|(_, operation)| place_of(operation).is_some_and(|place| place == c"dev"));
+    let machine_dev = brought.is_some_and(|(_, operation)| {
+        matches!(operation, Operation::Mount(Mount { source: Source::Bind { .. }, .. }))
+    });
+    if brought.is_none() {
+        let mut dev = Operation::Mount(fresh_dev()?);
+        set_label(&mut dev, mount_label.as_ref());
+        steps.always(dev);
+    }
+    for (index, operation) in mounts {
+        steps.at(format!("/mounts/{index}"), operation);
+    }
+    if !machine_dev {
+        list_devices(steps, spec)?;
+    }
+    if let Some(console) = console(spec, options)? {
+        steps.at("/process/terminal", Operation::OpenConsole(console));
+    }
+    if parent_hooks(spec) {
+        steps.at("/hooks", Operation::Wait(Gate::Hooks));
+    }
+    list_hooks(steps, bundle, options, "createContainer")?;
+    if let Some(process) = spec.process().as_ref().filter(|process| process.cwd() != Path::new("/")) {
+        steps.at("/process/cwd", Operation::MakeFolder(place(process.cwd(), "/process/cwd")?));
+    }
+    list_closed_paths(steps, spec)?;
+    let parameters = linux.map(sysctl::of).transpose().map_err(|errors| first(errors, "/linux/sysctl"))?;
+    for Parameter { path, value, place } in parameters.unwrap_or_default() {
+        steps.at(place, Operation::SetKernelParameter(path, value));
+    }
+    if spec.root().as_ref().is_some_and(|root| root.readonly().unwrap_or(false)) {
+        steps.at("/root/readonly", Operation::ReadOnlyRoot(root::writable(root, spec)?));
+    }
+    if let Some(change) = root_propagation {
+        steps.at("/linux/rootfsPropagation", Operation::SetRootPropagation(change.flag.into()));
+    }
+    if let Some(label) = label {
+        // By the machine's /proc, as long as it is there.
+        let (place, attributes) = label.attributes();
+        steps.at(place, Operation::OpenAttributes(attributes));
+    }
+    steps.always(Operation::PivotRoot);
+    Ok(())
+}
+
+/// The propagation of the machine's mounts in the new namespace: cut off, or one way where a mount wants to see more.
+fn propagation(spec: &Spec, root: Option<Propagation>) -> u64 {
+    let follows = |change: Propagation| change.flag != MS_PRIVATE;
+    let mounts = spec.mounts().iter().flatten().flat_map(|mount| mount.options().iter().flatten());
+    if root.is_some_and(follows) || mounts.filter_map(|word| Propagation::of(word)).any(follows) {
+        MS_SLAVE.into()
+    } else {
+        MS_PRIVATE.into()
+    }
+}
+
+fn mounts(
+    steps: &mut Steps,
+    bundle: &Bundle,
+    groups: Option<&ControlGroups<'_>>,
+    identity: &Identity,
+    machine: u64,
+) -> Result<Vec<(usize, Operation)>> {
+    let followed = machine != u64::from(MS_PRIVATE);
+    let mut list = Vec::new();
+    for (index, mount) in bundle.config.spec.mounts().iter().flatten().enumerate() {
+        let at = format!("/mounts/{index}");
+        let words = MountOptions::of(mount, &at).map_err(|errors| first(errors, &at))?;
+        let place = place(mount.destination(), &at)?;
+        let kind = mount.typ().as_deref().unwrap_or(if words.bind.is_some() { "bind" } else { "none" });
+        if words.bind.is_none() && matches!(kind, "cgroup" | "cgroup2") {
+            let own = identity.own.contains(&Namespace::Cgroup);
+            match groups.and_then(|groups| cgroups::mount(&place, kind, words.set, own, groups)) {
+                Some(operation) => list.push((index, operation)),
+                None => steps.say(&at, "control groups are not shown: the container has none here"),
+            }
+            continue;
+        }
+        let mut parameters = words.data;
+        let (source, last) = if let Some(recursive) = words.bind {
+            let path = mount.source().clone().unwrap_or_default();
+            let path = if path.is_relative() { bundle.dir.join(path) } else { path };
+            let last = if path.is_dir() { Last::Folder } else { Last::File };
+            let id_mapped = id_mapped(bundle, mount, words.id_map, identity, &at)?;
+            (
+                Source::Bind {
+                    path: c_path(&path, &at)?,
+                    recursive: recursive == Recursive::Yes,
+                    id_mapped: id_mapped.map(|(ids, recursive)| IdMapped::new(ids, recursive, machine)),
+                },
+                last,
+            )
+        } else {
+            if place.path.as_c_str() == c"dev" && !parameters.iter().any(|(key, _)| key.as_c_str() == c"mode")
+            {
+                // With tmpfs's own 1777 the kernel refuses to open bound nodes for writing (fs.protected_regular).
+                parameters.push((c"mode".to_owned(), Some(c"0755".to_owned())));
+            }
+            if let Some(source) = mount.source().as_ref().filter(|source| !source.as_os_str().is_empty()) {
+                parameters.insert(0, (c"source".to_owned(), Some(c_path(source, &at)?)));
+            }
+            (Source::New { kind: c_string(kind, &at)?, parameters, copy_up: words.copy_up }, Last::Folder)
+        };
+        let changes = |set: u64, clear: u64| MountAttributes { set, clear, propagation: 0 };
+        let below = changes(words.recursive_set, words.recursive_clear);
+        list.push((
+            index,
+            Operation::Mount(Mount {
+                place,
+                last,
+                source,
+                attributes: changes(words.set, words.clear),
+                below: (below != MountAttributes::default()).then_some(below),
+                // What is new, or copied from a private mount, is private already.
+                propagation: if words.propagation.is_empty() && words.bind.is_some() && followed {
+                    vec![Propagation { flag: MS_PRIVATE, recursive: Recursive::Yes }]
+                } else {
+                    words.propagation
+                },
+            }),
+        ));
+    }
+    Ok(list)
+}
+
+/// Whose map a bind mount shows its owners by, where it does, and whether those below it do too.
+///
+/// `word` is its option: without it the mount's own maps are taken as `idmap`, as runc has it.
+fn id_mapped(
+    bundle: &Bundle,
+    mount: &oci_spec::runtime::Mount,
+    word: Option<Recursive>,
+    identity: &Identity,
+    at: &str,
+) -> Result<Option<(Ids, bool)>> {
+    let maps = IdMaps::of_mount(mount, at)?;
+    if maps.is_none() && word.is_none() {
+        return Ok(None);
+    }
+    if !rustix::process::geteuid().is_root() {
+        return Err(Error::new(Kind::Unenforceable, "only root can have a mount show other owners")
+            .at(at)
+            .help("start it as root, or bind a folder that belongs to the ids of the container"));
+    }
+    let joined = identity.joined_before.iter().find(|join| join.kind == Namespace::User);
+    let linux = bundle.config.spec.linux().as_ref();
+    let ids = match (maps, joined) {
+        (Some(maps), _) => Ids::Maps(maps),
+        (None, Some(join)) => Ids::Namespace(join.fd),
+        (None, None) => {
+            let maps = linux.map(IdMaps::read).transpose()?.flatten();
+            Ids::Maps(maps.ok_or_else(|| id_map::missing("/linux/uidMappings"))?)
+        }
+    };
+    Ok(Some((ids, word == Some(Recursive::Yes))))
+}
+
+/// Gives a new file system the container's label.
+fn set_label(operation: &mut Operation, label: Option<&CString>) {
+    match operation {
+        Operation::Mount(Mount { source: Source::New { kind, parameters, .. }, .. }) => {
+            labels::add(label, kind, parameters);
+        }
+        Operation::MountCgroups(groups) => groups.label = label.cloned(),
+        _ => {}
+    }
+}
+
+/// The first of several errors: all of them were told when the bundle was checked.
+fn first(errors: Vec<Error>, at: &str) -> Error {
+    errors.into_iter().next().unwrap_or_else(|| Error::new(Kind::Config, "the options cannot be kept").at(at))
+}
+
+fn place_of(operation: &Operation) -> Option<&std::ffi::CStr> {
+    match operation {
+        Operation::Mount(mount) => Some(&mount.place.path),
+        _ => None,
+    }
+}
+
+/// /dev where config.json mounts nothing there: nodes never stand in the image.
+fn fresh_dev() -> Result<Mount> {
+    let text = |text: &std::ffi::CStr| Some(text.to_owned());
+    Ok(Mount {
+        place: place(Path::new("/dev"), "/mounts")?,
+        last: Last::Folder,
+        source: Source::New {
+            kind: c"tmpfs".to_owned(),
+            parameters: vec![(c"mode".to_owned(), text(c"0755")), (c"size".to_owned(), text(c"65536k"))],
+            copy_up: false,
+        },
+        attributes: MountAttributes {
+            set: u64::from(MOUNT_ATTR_NOSUID | MOUNT_ATTR_STRICTATIME),
+            ..MountAttributes::default()
+        },
+        below: None,
+        propagation: vec![],
+    })
+}
+
+fn list_devices(steps: &mut Steps, spec: &Spec) -> Result<()> {
+    let asked: Vec<&LinuxDevice> =
+        spec.linux().as_ref().and_then(|linux| linux.devices().as_ref()).into_iter().flatten().collect();
+    for (name, major, minor) in devices::DEFAULTS {
+        let path = PathBuf::from(format!("/dev/{name}"));
+        if asked.iter().any(|device| *device.path() == path) {
+            continue;
+        }
+        steps.always(Operation::MakeNode(Node {
+            place: place(&path, "/linux/devices")?,
+            source: c_path(&path, "/linux/devices")?,
+            mode: 0o020_666,
+            device: rustix::fs::makedev(major, minor),
+            uid: 0,
+            gid: 0,
+        }));
+    }
+    for (index, device) in asked.into_iter().enumerate() {
+        let at = format!("/linux/devices/{index}");
+        let node = node(device, &at)?;
+        steps.at(at, Operation::MakeNode(node));
+    }
+    for (target, name) in devices::LINKS {
+        let place = place(&Path::new("/dev").join(name), "/linux/devices")?;
+        steps.always(Operation::Link { target: target.to_owned(), place });
+    }
+    Ok(())
+}
+
+fn node(device: &LinuxDevice, at: &str) -> Result<Node> {
+    let kind = match device.typ() {
+        LinuxDeviceType::B => 0o060_000,
+        LinuxDeviceType::P => 0o010_000,
+        _ => 0o020_000,
+    };
+    let number = |number: i64, field: &str| {
+        u32::try_from(number).map_err(|_| {
+            Error::new(Kind::Config, format!("`{number}` is no device number")).at(format!("{at}/{field}"))
+        })
+    };
+    let numbers = (number(device.major(), "major")?, number(device.minor(), "minor")?);
+    Ok(Node {
+        place: place(device.path(), at)?,
+        source: c_path(device.path(), at)?,
+        mode: kind | device.file_mode().unwrap_or(0o666) & 0o7777,
+        device: if kind == 0o010_000 { 0 } else { rustix::fs::makedev(numbers.0, numbers.1) },
+        uid: device.uid().unwrap_or(0),
+        gid: device.gid().unwrap_or(0),
+    })
+}
+
+fn console(spec: &Spec, options: &Options) -> Result<Option<crate::terminal::console::Console>> {
+    let Some(process) = spec.process().as_ref().filter(|process| process.terminal().unwrap_or(false)) else {
+        return Ok(None);
+    };
+    let Some(socket) = &options.console else {
+        return Err(Error::new(Kind::Config, "a terminal is asked for, and nobody takes its other side")
+            .at("/process/terminal")
+            .help("give `--console-socket`, or set `terminal` to false"));
+    };
+    let size = process.console_size().as_ref().map(|size| {
+        (u16::try_from(size.height()).unwrap_or(u16::MAX), u16::try_from(size.width()).unwrap_or(u16::MAX))
+    });
+    Ok(Some(crate::terminal::console::Console {
+        socket: socket.as_raw_fd(),
+        size: options.window_size.or(size),
+        uid: process.user().uid(),
+        console: Some(place(Path::new("/dev/console"), "/process/terminal")?),
+    }))
+}
+
+fn list_closed_paths(steps: &mut Steps, spec: &Spec) -> Result<()> {
+    let Some(linux) = spec.linux() else { return Ok(()) };
+    for (index, path) in linux.readonly_paths().iter().flatten().enumerate() {
+        let at = format!("/linux/readonlyPaths/{index}");
+        let place = closed(path, &at)?;
+        steps.at(at, Operation::MakeReadOnly(place));
+    }
+    for (index, path) in linux.masked_paths().iter().flatten().enumerate() {
+        let at = format!("/linux/maskedPaths/{index}");
+        let place = closed(path, &at)?;
+        steps.at(at, Operation::Mask(place));
+    }
+    Ok(())
+}
+
+fn closed(path: &str, at: &str) -> Result<Place> {
+    place(Path::new(path), at)
+}
+
+fn place(path: &Path, at: &str) -> Result<Place> {
+    Place::new(path).ok_or_else(|| {
+        Error::new(Kind::Config, "a NUL byte cannot stand in a path").at(at).help("remove `\\u0000`")
+    })
+}
+
+fn c_path(path: &Path, at: &str) -> Result<CString> {
+    c_string(path.as_os_str().as_bytes(), at)
+}

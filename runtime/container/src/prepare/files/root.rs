@@ -1,0 +1,149 @@
+//! The container's root: a folder, or the machine's files under writable layers.
+
+use std::ffi::{CStr, CString};
+use std::path::{Path, PathBuf};
+
+use linux_raw_sys::general::MOUNT_ATTR_RDONLY;
+use oci_spec::runtime::Spec;
+use rustix::fs::Mode;
+
+use super::{c_path, place};
+use crate::child::place::{Last, Place};
+use crate::mounts::{Mount, Source};
+use crate::operation::Operation;
+use crate::prepare::steps::{Steps, c_string};
+use crate::root::{MOST_LOWERS, Parts, Root, Upper};
+use crate::rootfs::EnterRoot;
+use jobc_sys::error::{Error, Kind, Result};
+use jobc_sys::syscall::MountAttributes;
+
+const READ_ONLY: MountAttributes =
+    MountAttributes { set: MOUNT_ATTR_RDONLY as u64, clear: 0, propagation: 0 };
+
+/// Lists the steps that put the root together and enter it.
+pub(super) fn list(steps: &mut Steps, root: &Root, in_user_namespace: bool) -> Result<()> {
+    steps.at("/root/path", Operation::EnterRoot(enter(root, in_user_namespace)?));
+    if let Root::Overlay { binds, parts, .. } = root {
+        for (index, (folder, _)) in parts.iter().flat_map(|parts| &parts.overlays).enumerate() {
+            steps.at("/root/path", Operation::Mount(overlay(folder, index)?));
+        }
+        for bind in binds {
+            steps.at("/root/path", Operation::Mount(machine_folder(bind, parts.is_some())?));
+        }
+    }
+    Ok(())
+}
+
+/// The folders of a root in parts that are written to, but for those that a mount of config.json covers.
+pub(super) fn writable(root: &Root, spec: &Spec) -> Result<Vec<Place>> {
+    let Root::Overlay { parts: Some(parts), .. } = root else { return Ok(vec![]) };
+    let covers = spec.mounts().iter().flatten().map(|mount| place(mount.destination(), "/mounts"));
+    let covers = covers.collect::<Result<Vec<Place>>>()?;
+    let folders = parts.overlays.iter().map(|(folder, _)| place(folder, "/root/path"));
+    let folders = folders.collect::<Result<Vec<Place>>>()?;
+    Ok(folders.into_iter().filter(|folder| !covers.iter().any(|cover| cover.path == folder.path)).collect())
+}
+
+fn enter(root: &Root, in_user_namespace: bool) -> Result<EnterRoot> {
+    let (lowers, upper, on, parts) = match root {
+        Root::Folder(path) => return Ok(EnterRoot::Folder { path: c_path(path, "/root/path")? }),
+        Root::Overlay { lowers, upper, on, parts, .. } => (lowers, upper, c_path(on, "/root/path")?, parts),
+    };
+    let size = match upper {
+        Upper::Memory { size } => *size,
+        Upper::Folder(_) => None,
+    };
+    let size = size.map(|size| c_string(size.to_string(), "/root/path")).transpose()?;
+    match (parts, &lowers[..], upper) {
+        (Some(parts), _, _) => enter_parts(parts, on, size),
+        (None, [lower], Upper::Memory { .. }) => {
+            Ok(EnterRoot::Overlay { lower: c_path(lower, "/root/path")?, on, size })
+        }
+        (None, lowers, _) => enter_layers(lowers, upper, on, size, in_user_namespace),
+    }
+}
+
+/// An overlay of layers that are linked to by short names: the options of a mount are a page, and one is 255 bytes.
+fn enter_layers(
+    lowers: &[PathBuf],
+    upper: &Upper,
+    on: CString,
+    size: Option<CString>,
+    in_user_namespace: bool,
+) -> Result<EnterRoot> {
+    if lowers.is_empty() || lowers.len() > MOST_LOWERS {
+        let message = format!("{} layers, where the kernel takes 1 to {MOST_LOWERS}", lowers.len());
+        return Err(Error::new(Kind::Unsupported, message).at("/root/path"));
+    }
+    let name = |index: usize| c_string(index.to_string(), "/root/path");
+    let mut links = Vec::with_capacity(lowers.len() + 2);
+    for (index, lower) in lowers.iter().enumerate() {
+        links.push((c_path(lower, "/root/path")?, name(index)?));
+    }
+    let names: Vec<String> = (0..lowers.len()).rev().map(|index| index.to_string()).collect();
+    let mut options = format!("lowerdir={},upperdir=upper,workdir=work", names.join(":"));
+    if let Upper::Folder(folder) = upper {
+        for name in ["upper", "work"] {
+            links.push((c_path(&folder.join(name), "/root/path")?, c_string(name, "/root/path")?));
+        }
+        // What is kept is read without this overlay: renamed folders are copied, and changed files whole.
+        options.push_str(",redirect_dir=nofollow,metacopy=off,index=off,volatile");
+    }
+    if in_user_namespace {
+        options.push_str(",userxattr");
+    }
+    Ok(EnterRoot::Layers { on, size, links, options: c_string(options, "/root/path")? })
+}
+
+/// The names of a root in parts: below `root` what is seen, beside it two layers for each overlay.
+fn enter_parts(parts: &Parts, on: CString, size: Option<CString>) -> Result<EnterRoot> {
+    let below =
+        |path: &Path| c_path(&Path::new("root").join(path.strip_prefix("/").unwrap_or(path)), "/root/path");
+    let mut folders = vec![(c"root".to_owned(), Mode::from_raw_mode(0o755))];
+    for (path, bits) in &parts.folders {
+        folders.push((below(path)?, Mode::from_raw_mode(*bits)));
+    }
+    for (index, (path, bits)) in parts.overlays.iter().enumerate() {
+        let bits = Mode::from_raw_mode(*bits);
+        folders.push((below(path)?, bits));
+        // The upper layer's bits are those that are seen.
+        folders.push((c_string(format!("upper{index}"), "/root/path")?, bits));
+        folders.push((c_string(format!("work{index}"), "/root/path")?, Mode::RWXU));
+    }
+    let links = parts.links.iter().map(|(path, target)| Ok((c_path(target, "/root/path")?, below(path)?)));
+    Ok(EnterRoot::Parts { on, size, folders, links: links.collect::<Result<_>>()? })
+}
+
+/// The overlay of one part of the root; its layers are in the working directory.
+fn overlay(folder: &Path, index: usize) -> Result<Mount> {
+    let parameter = |key: &CStr, value: String| -> Result<_> {
+        Ok((key.to_owned(), Some(c_string(value, "/root/path")?)))
+    };
+    let lower = (c"lowerdir".to_owned(), Some(c_path(folder, "/root/path")?));
+    let parameters = vec![
+        lower,
+        parameter(c"upperdir", format!("upper{index}"))?,
+        parameter(c"workdir", format!("work{index}"))?,
+        (c"userxattr".to_owned(), None),
+    ];
+    Ok(Mount {
+        place: place(folder, "/root/path")?,
+        last: Last::Folder,
+        source: Source::New { kind: c"overlay".to_owned(), parameters, copy_up: false },
+        attributes: MountAttributes::default(),
+        below: None,
+        propagation: vec![],
+    })
+}
+
+/// A mount of the machine below its root, shown read-only in the overlay; with all below it where it is `locked` to them.
+fn machine_folder(path: &Path, locked: bool) -> Result<Mount> {
+    Ok(Mount {
+        place: place(path, "/root/path")?,
+        last: if path.is_dir() { Last::Folder } else { Last::File },
+        source: Source::Bind { path: c_path(path, "/root/path")?, recursive: locked, id_mapped: None },
+        attributes: READ_ONLY,
+        below: locked.then_some(READ_ONLY),
+        propagation: vec![],
+    })
+}

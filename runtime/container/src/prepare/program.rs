@@ -1,0 +1,69 @@
+//! The program itself: where it is looked for, its arguments, its environment.
+
+use std::ffi::CString;
+use std::path::PathBuf;
+
+use oci_spec::runtime::Process;
+
+use super::steps::c_string;
+use crate::labels::Label;
+use crate::seccomp::Program as Filter;
+use crate::secret::Variables;
+use crate::start::Program;
+use crate::user;
+use jobc_sys::error::{Error, Kind, Result};
+
+/// Where programs are looked for when the environment says nothing, as execvp(3) has it.
+const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// `root` are the layers, lowest first, where the container's /etc/passwd is found by this process: the home of its user, where it is not given.
+pub(super) fn of(
+    process: &Process,
+    filter: Option<Filter>,
+    label: Option<Label>,
+    root: &[PathBuf],
+    secret_environment: Variables,
+) -> Result<Program> {
+    let texts = |list: &Option<Vec<String>>, place: &str| -> Result<Vec<CString>> {
+        list.iter()
+            .flatten()
+            .enumerate()
+            .map(|(index, text)| c_string(text.as_str(), &format!("{place}/{index}")))
+            .collect()
+    };
+    let arguments = texts(process.args(), "/process/args")?;
+    let mut environment = texts(process.env(), "/process/env")?;
+    let given = environment.iter().map(CString::as_c_str).chain(secret_environment.iter());
+    if !given.into_iter().any(|variable| variable.to_bytes().starts_with(b"HOME=")) {
+        let home = user::home(root, process.user().uid());
+        environment.push(c_string([b"HOME=", home.as_bytes()].concat(), "/process/env")?);
+    }
+    let name = arguments.first().filter(|name| !name.is_empty()).ok_or_else(|| {
+        Error::new(Kind::Config, "there is no program to start")
+            .at("/process/args")
+            .help("write `args: [\"/bin/sh\"]`, for example")
+    })?;
+    Ok(Program {
+        candidates: candidates(name, &environment)?,
+        arguments,
+        environment,
+        secret_environment,
+        filter,
+        label,
+    })
+}
+
+/// The paths a name may stand for: itself where it has a slash, else one for each folder of `PATH`.
+fn candidates(name: &CString, environment: &[CString]) -> Result<Vec<CString>> {
+    if name.as_bytes().contains(&b'/') {
+        return Ok(vec![name.clone()]);
+    }
+    let path = environment.iter().rev().find_map(|variable| variable.as_bytes().strip_prefix(b"PATH="));
+    path.unwrap_or(PATH.as_bytes())
+        .split(|&byte| byte == b':')
+        .map(|folder| {
+            let folder = if folder.is_empty() { &b"."[..] } else { folder };
+            c_string([folder, b"/", name.as_bytes()].concat(), "/process/args/0")
+        })
+        .collect()
+}

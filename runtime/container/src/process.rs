@@ -1,0 +1,471 @@
+//! Makes the container's first process and carries the operations out in it.
+//!
+//! The new process shares its maker's memory until its `execve` (`CLONE_VM`), so that its making costs the same however
+//! large the maker is, and so that everything prepared is simply there. Three rules follow: it allocates nothing, it
+//! takes no lock, and what it reads stays where it is until the kernel says that it has left the memory. The kernel
+//! says so by `CLONE_CHILD_CLEARTID`: it writes 0 to [`Report::state`] and wakes who waits there (clone(2)).
+//!
+//! Where the parent has nothing to do in between, it sleeps until then (`CLONE_VFORK`). Where it has (id maps by
+//! newuidmap, hooks in its own namespaces, a start that comes later), the child waits at [`Gate`]s.
+#![allow(unsafe_code)]
+
+use std::ffi::c_void;
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
+use std::sync::atomic::Ordering;
+
+use linux_raw_sys::general::{self, clone_args};
+use rustix::io::Errno;
+use rustix::process::{WaitId, WaitIdOptions};
+
+use crate::child::Child;
+use crate::child::report::{AT_GROUP, AT_IDS, AT_LISTENER, GONE, Gate, HELD, Report, wait};
+use crate::listener::{self, Agent};
+use crate::namespaces::{Join, Namespace};
+use crate::operation::Step;
+use crate::trampoline::outcome::Heard;
+use crate::trampoline::{Failure, TAKEN, outcome};
+use jobc_sys::c_list::CList;
+use jobc_sys::error::{Error, Kind, Result};
+use jobc_sys::syscall::linux::Linux;
+use jobc_sys::syscall::raw::exit;
+use jobc_sys::syscall::stack::{SignalsBlocked, Stack};
+use jobc_sys::syscall::{Kernel as _, Prctl, of_fd, raw};
+
+/// The program that the process becomes.
+#[derive(Debug)]
+pub struct Program {
+    /// The sealed image of [`crate::trampoline`].
+    pub image: OwnedFd,
+    /// Where it says why it could not execute the program: read to its end, empty when it could. Nothing where somebody
+    /// else reads that.
+    pub failure: Option<OwnedFd>,
+    /// The other side of `failure`. The child has its own, so the parent closes this one once the child has left the
+    /// shared memory, and then the end of `failure` is the program's start.
+    pub failure_writer: Option<OwnedFd>,
+    /// Where the new process hears that the filter's listener was taken, if its trampoline has one to hand over.
+    pub reply: Option<RawFd>,
+    /// The other side of `reply`, where this process takes the listener.
+    pub reply_writer: Option<OwnedFd>,
+    /// Where the new process keeps the folder of its own attributes, for the trampoline ([`crate::labels`]).
+    pub attributes: Option<OwnedFd>,
+    /// The arguments, with the program's name first.
+    pub arguments: CList,
+    /// The environment, `NAME=value`.
+    pub environment: CList,
+}
+
+/// All that a process is made from.
+#[derive(Debug)]
+pub struct Launch {
+    /// The steps, in order.
+    pub steps: Vec<Step>,
+    /// The new namespaces that clone3(2) makes, as `CLONE_NEW*` bits.
+    pub namespaces: u32,
+    /// Namespaces that must be joined before the process is made: a user or pid namespace that is there.
+    pub joined_before: Vec<Join>,
+    /// Whether this process becomes one that no other may look into, before it makes the new one.
+    pub hidden: bool,
+    /// A version 2 control group to be born in.
+    pub cgroup: Option<OwnedFd>,
+    /// Whether the parent has anything to do between the process's making and its `execve`.
+    pub attended: bool,
+    /// Whether the process is in a user namespace that is not the machine's.
+    pub in_user_namespace: bool,
+    /// Who gets the listener of the filter, where it has one and this process takes it.
+    pub agent: Option<Agent>,
+    /// What it becomes.
+    pub program: Program,
+    /// Descriptors that steps name, kept open until the process has its own.
+    pub descriptors: Vec<OwnedFd>,
+}
+
+/// A process that was made.
+#[derive(Debug)]
+pub struct Process {
+    /// Its id in this process's pid namespace.
+    pub pid: u32,
+    /// A descriptor that stands for it, whatever becomes of the number.
+    pub pidfd: OwnedFd,
+    shared: Option<Box<Shared>>,
+}
+
+/// What the child reads while it shares the parent's memory. It stays in place until the child has left.
+#[derive(Debug)]
+struct Shared {
+    launch: Launch,
+    report: Report,
+    clone: clone_args,
+    stack: Stack,
+    /// The stack of the process in between, which joins namespaces and makes the real one.
+    first_stack: Option<Stack>,
+    pidfd: Box<i32>,
+}
+
+impl Process {
+    /// Makes the process and waits until it has become its program, waits to be started, or has failed.
+    ///
+    /// `parent` is called for each gate, with the process's id; its error ends the process.
+    ///
+    /// # Errors
+    ///
+    /// What the step that failed says of itself, at its place in config.json.
+    pub fn spawn(launch: Launch, parent: &mut dyn FnMut(Gate, u32) -> Result<()>) -> Result<Self> {
+        if launch.hidden {
+            Linux
+                .prctl(Prctl::NotDumpable)
+                .map_err(|errno| Error::machine("hide this process's memory", errno))?;
+        }
+        for join in launch.joined_before.iter().filter(|join| join.kind == Namespace::Time) {
+            // The kernel asks for a process that shares its memory with none; the new one would.
+            Linux
+                .setns(join.fd, join.kind.flag())
+                .map_err(|errno| Error::machine("join the time namespace", errno))?;
+        }
+        let mut shared = Shared::new(launch)?;
+        let masked = SignalsBlocked::new();
+        let made = shared.make();
+        drop(masked);
+        let (pid, pidfd) = made.map_err(|errno| explain_clone(&shared.launch, errno))?;
+        let mut process = Self { pid, pidfd, shared: Some(shared) };
+        process.attend(parent)?;
+        Ok(process)
+    }
+
+    /// Whether the process waits to be started.
+    pub fn is_held(&self) -> bool {
+        self.shared.is_some()
+    }
+
+    /// Waits until a process that was held, and has been given its byte, has become its program.
+    pub fn started(&mut self) -> Result<()> {
+        if let Some(shared) = &self.shared {
+            // It may not have read the byte yet: HELD is no news here.
+            while shared.report.state.load(Ordering::Acquire) == HELD {
+                wait(&shared.report.state, HELD);
+            }
+        }
+        self.attend(&mut |_, _| Ok(()))
+    }
+
+    fn attend(&mut self, parent: &mut dyn FnMut(Gate, u32) -> Result<()>) -> Result<()> {
+        let Some(shared) = &self.shared else { return Ok(()) };
+        let mut refused = None;
+        loop {
+            let gate = match shared.report.wait() {
+                GONE => break,
+                HELD => return Ok(()),
+                AT_GROUP => Gate::ControlGroup,
+                AT_IDS => Gate::IdMaps,
+                AT_LISTENER => {
+                    shared.report.open(true);
+                    refused = shared.take_listener(self.pid, self.pidfd.as_fd()).err().or(refused);
+                    continue;
+                }
+                _ => Gate::Hooks,
+            };
+            match parent(gate, self.pid) {
+                Ok(()) => shared.report.open(true),
+                Err(error) => {
+                    refused = Some(error);
+                    shared.report.open(false);
+                }
+            }
+        }
+        let Some(mut shared) = self.shared.take() else { return Ok(()) };
+        let failed = refused.or_else(|| shared.failure());
+        if let Some(error) = failed.or_else(|| shared.program_failure(self.pid, self.pidfd.as_fd()).err()) {
+            let _ = self.wait();
+            return Err(error);
+        }
+        Ok(())
+    }
+
+    /// Waits for the process's end.
+    pub fn wait(&self) -> Result<Exit> {
+        let options = WaitIdOptions::EXITED;
+        let status =
+            rustix::io::retry_on_intr(|| rustix::process::waitid(WaitId::PidFd(self.pidfd.as_fd()), options))
+                .map_err(|errno| Error::machine(format!("wait for process {}", self.pid), errno))?;
+        Ok(status.map_or(Exit::Code(125), |status| {
+            match (status.exit_status(), status.terminating_signal()) {
+                (Some(code), _) => Exit::Code(u8::try_from(code & 0xff).unwrap_or_default()),
+                (None, signal) => Exit::Signal(signal.unwrap_or_default()),
+            }
+        }))
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // A child that still reads our memory must be gone before the memory is.
+        if let Some(shared) = &self.shared {
+            let _ = rustix::process::pidfd_send_signal(&self.pidfd, rustix::process::Signal::KILL);
+            while shared.report.state.load(Ordering::Acquire) != GONE {
+                let state = shared.report.state.load(Ordering::Acquire);
+                if state != GONE {
+                    wait(&shared.report.state, state);
+                }
+            }
+            let _ = self.wait();
+        }
+    }
+}
+
+impl Process {
+    /// Leaves a process that waits to be started to itself: this program ends, and the memory lives on in the child.
+    pub fn leave(mut self) -> (u32, Option<OwnedFd>) {
+        let pidfd = self.pidfd.try_clone().ok();
+        std::mem::forget(self.shared.take());
+        (self.pid, pidfd)
+    }
+}
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// By itself, with a code.
+    Code(u8),
+    /// By a signal.
+    Signal(i32),
+}
+
+impl Exit {
+    /// The code that a shell would show: 128 and the signal's number for a signal.
+    pub fn code(self) -> u8 {
+        match self {
+            Self::Code(code) => code,
+            Self::Signal(signal) => u8::try_from(128 + signal).unwrap_or(255),
+        }
+    }
+}
+
+impl Shared {
+    fn new(launch: Launch) -> Result<Box<Self>> {
+        let stack = Stack::new()?;
+        let between = launch.joined_before.iter().any(|join| join.kind != Namespace::Time);
+        let first_stack = between.then(Stack::new).transpose()?;
+        Ok(Box::new(Self {
+            report: Report::new(),
+            // SAFETY: a structure of integers; all zero means that nothing is asked for.
+            clone: unsafe { std::mem::zeroed() },
+            stack,
+            first_stack,
+            pidfd: Box::new(-1),
+            launch,
+        }))
+    }
+
+    /// Makes the process; returns its id and pidfd.
+    fn make(&mut self) -> std::result::Result<(u32, OwnedFd), Errno> {
+        let shares = general::CLONE_VM | general::CLONE_PIDFD | general::CLONE_CHILD_CLEARTID;
+        let mut flags = u64::from(shares) | general::CLONE_CLEAR_SIGHAND | u64::from(self.launch.namespaces);
+        if !self.launch.attended {
+            flags |= u64::from(general::CLONE_VFORK);
+        }
+        if self.launch.cgroup.is_some() {
+            flags |= general::CLONE_INTO_CGROUP;
+        }
+        self.clone = clone_args {
+            flags,
+            pidfd: std::ptr::from_mut(&mut *self.pidfd) as u64,
+            child_tid: std::ptr::from_ref(&self.report.state) as u64,
+            parent_tid: 0,
+            exit_signal: general::SIGCHLD.into(),
+            stack: self.stack.base as u64,
+            stack_size: self.stack.size as u64,
+            tls: 0,
+            set_tid: 0,
+            set_tid_size: 0,
+            cgroup: self
+                .launch
+                .cgroup
+                .as_ref()
+                .map_or(0, |fd| u64::try_from(fd.as_raw_fd()).unwrap_or_default()),
+        };
+        let data = std::ptr::from_mut(self).cast::<c_void>();
+        let (pid, pidfd) = if let Some(first) = &self.first_stack {
+            // A process in between joins the namespaces; the real one becomes this process's child, not its.
+            let flags = general::CLONE_VM | general::CLONE_VFORK | general::CLONE_FILES;
+            let between = clone_args {
+                flags: u64::from(flags) | general::CLONE_CLEAR_SIGHAND,
+                stack: first.base as u64,
+                stack_size: first.size as u64,
+                pidfd: 0,
+                child_tid: 0,
+                exit_signal: general::SIGCHLD.into(),
+                cgroup: 0,
+                ..self.clone
+            };
+            self.clone.flags |= u64::from(general::CLONE_PARENT);
+            self.clone.exit_signal = 0;
+            // SAFETY: both stacks are this box's own, and it stays until both processes have left the memory.
+            let between = unsafe { raw::clone3(&raw const between, join_and_make, data) }?;
+            let status = rustix::process::waitpid(
+                rustix::process::Pid::from_raw(between.cast_signed()),
+                rustix::process::WaitOptions::empty(),
+            );
+            debug_assert!(status.is_ok());
+            // Where there is a process an error is of its own steps, which it may have begun already.
+            match self.report.pid.load(Ordering::Acquire) {
+                0 => return Err(Errno::from_raw_os_error(self.report.errno.load(Ordering::Acquire))),
+                pid => (pid, self.report.pidfd.load(Ordering::Acquire)),
+            }
+        } else {
+            // SAFETY: the stack is this box's own, and it stays until the process has left the memory.
+            let pid = unsafe { raw::clone3(&raw const self.clone, begin, data) }?;
+            (pid, *self.pidfd)
+        };
+        if pidfd < 0 {
+            return Err(Errno::BADF);
+        }
+        // SAFETY: the kernel has just made this descriptor for us (clone(2), CLONE_PIDFD).
+        Ok((pid, unsafe { OwnedFd::from_raw_fd(pidfd) }))
+    }
+
+    /// What went wrong in the child before its `execve`.
+    fn failure(&self) -> Option<Error> {
+        let errno = self.report.errno.load(Ordering::Acquire);
+        let index = self.report.step.load(Ordering::Acquire) as usize;
+        let step = self.launch.steps.get(index);
+        if errno == 0 {
+            // Every step leads on; a child that was killed on the way has left no word.
+            let step = step?;
+            let message = format!("the process was killed while it was to {}", step.operation);
+            let help = "a memory limit below what a process needs does this";
+            return Some(Error::new(Kind::Machine, message).help(help));
+        }
+        let errno = Errno::from_raw_os_error(errno);
+        let Some(step) = step else {
+            return Some(Failure::Start(errno).error(""));
+        };
+        let error = step.operation.explain(errno, self.report.detail.load(Ordering::Acquire));
+        Some(if let Some(place) = &step.place { error.at(place) } else { error })
+    }
+
+    /// Hands the listener of a filter on that the child loads as a step.
+    fn take_listener(&self, pid: u32, pidfd: BorrowedFd<'_>) -> Result<()> {
+        let (Some(listener), Some(agent)) = (self.report.listener(), &self.launch.agent) else {
+            return Ok(());
+        };
+        let handed = agent.hand_over(pid, pidfd, listener);
+        self.report.took(handed.is_ok());
+        handed
+    }
+
+    /// What the trampoline says: nothing when the user's program runs.
+    fn program_failure(&mut self, pid: u32, pidfd: BorrowedFd<'_>) -> Result<()> {
+        let program = &mut self.launch.program;
+        drop(program.failure_writer.take());
+        let Some(failure) = &program.failure else { return Ok(()) };
+        let machine = |errno| Error::machine("learn whether the program was started", errno);
+        loop {
+            match outcome::wait(failure, pid).map_err(machine)? {
+                Heard::Runs => return Ok(()),
+                Heard::Failed(failure) => {
+                    let name = program.arguments.first().map(|name| name.to_string_lossy());
+                    return Err(failure.error(&name.unwrap_or_default()));
+                }
+                Heard::Listener(listener) => {
+                    // Without a word the trampoline ends: the writer goes with this.
+                    let writer = program.reply_writer.take();
+                    let (Some(agent), Some(writer)) = (&self.launch.agent, writer) else {
+                        return Err(listener::unexpected());
+                    };
+                    agent.hand_over(pid, pidfd, listener)?;
+                    rustix::io::write(&writer, &[TAKEN]).map_err(machine)?;
+                }
+            }
+        }
+    }
+}
+
+/// In the process in between: joins namespaces, makes the real process, ends.
+extern "C" fn join_and_make(data: *mut c_void) -> ! {
+    // SAFETY: `data` is the box that `make` made and keeps; the maker sleeps (CLONE_VFORK).
+    let shared = unsafe { &*data.cast::<Shared>() };
+    let made = shared
+        .launch
+        .joined_before
+        .iter()
+        .filter(|join| join.kind != Namespace::Time)
+        .try_for_each(|join| Linux.setns(join.fd, join.kind.flag()))
+        // SAFETY: the second stack is the box's own too.
+        .and_then(|()| unsafe { raw::clone3(&raw const shared.clone, begin, data) });
+    match made {
+        Ok(pid) => {
+            shared.report.pid.store(pid, Ordering::Release);
+            shared.report.pidfd.store(*shared.pidfd, Ordering::Release);
+        }
+        Err(errno) => shared.report.errno.store(errno.raw_os_error(), Ordering::Release),
+    }
+    exit(0)
+}
+
+/// In the new process: carries the steps out and becomes the program.
+extern "C" fn begin(data: *mut c_void) -> ! {
+    // SAFETY: `data` is the box that `make` made; it stays until this process has left the memory.
+    let shared = unsafe { &*data.cast::<Shared>() };
+    let report = &shared.report;
+    let mut child = Child::new(&Linux, report, shared.launch.in_user_namespace);
+    let mut index = 0;
+    for step in &shared.launch.steps {
+        report.step.store(index, Ordering::Release);
+        if let Err(errno) = step.operation.carry_out(&mut child) {
+            report.errno.store(errno.raw_os_error(), Ordering::Release);
+            // Who made this process may have ended since, and another one may have started it.
+            if let Some(writer) = &shared.launch.program.failure_writer {
+                let _ = Linux.write(writer.as_raw_fd(), &Failure::Step(errno).report());
+            }
+            exit(125)
+        }
+        index += 1;
+    }
+    report.step.store(index, Ordering::Release);
+    // The trampoline speaks through it; it is closed by the trampoline's own `execve`.
+    if let Some(writer) = &shared.launch.program.failure_writer {
+        let _ = Linux.keep_on_exec(writer.as_raw_fd());
+    }
+    // So it does with these; without them it says that it cannot.
+    if let Some(reply) = shared.launch.program.reply {
+        let _ = Linux.keep_on_exec(reply);
+    }
+    if let Some(attributes) = &shared.launch.program.attributes {
+        let _ = Linux.keep_on_exec(attributes.as_raw_fd());
+    }
+    let arguments = [
+        of_fd(shared.launch.program.image.as_raw_fd()),
+        c"".as_ptr() as usize,
+        shared.launch.program.arguments.address(),
+        shared.launch.program.environment.address(),
+        general::AT_EMPTY_PATH as usize,
+        0,
+    ];
+    // SAFETY: both arrays end with a null pointer and lead into the box.
+    if let Err(errno) = unsafe { raw::syscall(general::__NR_execveat, arguments) } {
+        report.errno.store(errno.raw_os_error(), Ordering::Release);
+        if let Some(writer) = &shared.launch.program.failure_writer {
+            let _ = Linux.write(writer.as_raw_fd(), &Failure::Start(errno).report());
+        }
+    }
+    exit(125)
+}
+
+fn explain_clone(launch: &Launch, errno: Errno) -> Error {
+    let names = crate::namespaces::names(launch.namespaces);
+    let error = Error::machine(format!("make a process with new namespaces ({names})"), errno)
+        .at("/linux/namespaces");
+    match errno {
+        Errno::PERM => error.help(
+            "as a normal user the bundle needs a user namespace; `jobc doctor` says what this machine allows",
+        ),
+        Errno::NOSPC | Errno::USERS => error
+            .help("a limit of /proc/sys/user/max_*_namespaces, or the depth of user namespaces, is reached"),
+        Errno::AGAIN => error.help("the limit of processes (ulimit -u, or pids.max) is reached"),
+        Errno::BUSY | Errno::OPNOTSUPP => error
+            .help("the control group cannot hold processes; see whether it has children with controllers"),
+        _ => error,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,159 @@
+//! Removes a folder that a container had for its root.
+//!
+//! Two things can stand in the way of a user without rights: folders that an archive wants to be closed, and files that
+//! belong to other ids of the container, which are other ids of the machine.
+
+use std::ffi::{CStr, CString};
+use std::fs;
+use std::io;
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+use linux_raw_sys::general::CLONE_NEWUSER;
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags};
+use rustix::io::Errno;
+
+use crate::child::report::Gate;
+use crate::operation::{Operation, Step};
+use crate::process::Exit;
+use crate::start::{Groups, Prepared, Program};
+use jobc_sys::error::{Error, Kind, Result, because};
+use jobc_sys::id_map::IdMaps;
+
+/// Removes a folder and all that is in it, whoever of the container's users it belongs to. It may be gone already.
+pub fn remove(folder: &Path) -> Result<()> {
+    let failed = |because: &str| {
+        Err(Error::new(Kind::Machine, format!("cannot remove `{}`: {because}", folder.display())))
+    };
+    match remove_tree(folder) {
+        Ok(()) => return Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
+        Err(error) => return failed(&because(&error)),
+    }
+    // What cannot be opened up is another id's, which the second error says.
+    let _ = open_up(folder);
+    match remove_tree(folder) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
+        Err(error) => return failed(&because(&error)),
+        Ok(()) => return Ok(()),
+    }
+    match remove_as_container(folder)? {
+        Exit::Code(0) => Ok(()),
+        _ => failed("files in it belong to ids that this user cannot take"),
+    }
+}
+
+/// Removes a folder and all that is in it, or what else stands there.
+///
+/// The standard library's takes a descriptor and a piece of the stack for each folder on the way down, and an archive may have
+/// made as many as it likes: by way of links even deeper than a path can say. Here those very deep down are moved to the top.
+fn remove_tree(path: &Path) -> io::Result<()> {
+    let mut moved = 0;
+    loop {
+        let top = match rustix::fs::openat(CWD, path, FOLDER, Mode::empty()) {
+            Err(Errno::NOTDIR | Errno::LOOP) => return fs::remove_file(path),
+            other => other?,
+        };
+        let before = moved;
+        empty(&top, 1, &top, &mut moved)?;
+        if moved == before {
+            return fs::remove_dir(path);
+        }
+    }
+}
+
+/// Removes what is in a folder, but for what it moves to the top.
+fn empty(folder: &OwnedFd, depth: usize, top: &OwnedFd, moved: &mut usize) -> io::Result<()> {
+    const DEEP: usize = 128;
+    for entry in Dir::read_from(folder)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if matches!(name.to_bytes(), b"." | b"..") {
+            continue;
+        }
+        if entry.file_type() == FileType::Directory || entry.file_type() == FileType::Unknown {
+            match rustix::fs::openat(folder, name, FOLDER, Mode::empty()) {
+                Ok(_) if depth == DEEP => {
+                    loop {
+                        *moved += 1;
+                        match rustix::fs::renameat(folder, name, top, format!(".moved-up-{moved}")) {
+                            // Something has that name already.
+                            Err(Errno::NOTDIR | Errno::NOTEMPTY | Errno::EXIST) => {}
+                            other => break other?,
+                        }
+                    }
+                    continue;
+                }
+                Ok(inner) => {
+                    empty(&inner, depth + 1, top, moved)?;
+                    rustix::fs::unlinkat(folder, name, AtFlags::REMOVEDIR)?;
+                    continue;
+                }
+                Err(Errno::NOTDIR | Errno::LOOP) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        rustix::fs::unlinkat(folder, name, AtFlags::empty())?;
+    }
+    Ok(())
+}
+
+const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+/// Gives the owner every right to every folder below a path.
+fn open_up(path: &Path) -> io::Result<()> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let folder = rustix::fs::openat(CWD, path, flags, Mode::empty())?;
+    let magic = format!("/proc/self/fd/{}", folder.as_raw_fd());
+    rustix::fs::chmod(&magic, Mode::RWXU)?;
+    for entry in fs::read_dir(path)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            open_up(&entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+/// Runs rm(1) with the ids that this user's containers have.
+fn remove_as_container(folder: &Path) -> Result<Exit> {
+    let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
+    let maps = IdMaps::rootless(uid.as_raw(), gid.as_raw())?;
+    let step = |operation| Step { operation, place: None };
+    let owned = |text: &CStr| text.to_owned();
+    let path = CString::new(folder.as_os_str().as_bytes())
+        .map_err(|_| Error::new(Kind::Machine, "a path with a NUL byte"))?;
+    let prepared = Prepared {
+        steps: vec![
+            step(Operation::EndWithParent(true)),
+            step(Operation::Wait(Gate::IdMaps)),
+            step(Operation::TakeIds { uid: 0, gid: 0 }),
+            step(Operation::CloseFrom { first: 3, except: Vec::new() }),
+            step(Operation::DefaultSignals(1 << 12)),
+        ],
+        namespaces: CLONE_NEWUSER,
+        joined_before: Vec::new(),
+        id_maps: Some(maps),
+        hooks: false,
+        hidden: false,
+        in_user_namespace: true,
+        agent: None,
+        program: Program {
+            candidates: vec![owned(c"/bin/rm"), owned(c"/usr/bin/rm")],
+            arguments: vec![owned(c"rm"), owned(c"-rf"), owned(c"--"), path],
+            environment: vec![owned(c"PATH=/usr/bin:/bin")],
+            secret_environment: crate::secret::Variables::default(),
+            filter: None,
+            label: None,
+        },
+        descriptors: Vec::new(),
+        report: None,
+        said: Vec::new(),
+    };
+    prepared.spawn(Groups::default(), &mut |_, _| Ok(()))?.wait()
+}
+
+#[cfg(test)]
+mod tests;

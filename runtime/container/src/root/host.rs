@@ -1,0 +1,157 @@
+//! The machine's own files as a root: read-only under an overlay, for a container that needs no image.
+
+mod parts;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+
+use oci_spec::runtime::LinuxNamespaceType;
+
+use super::{Root, Upper};
+use crate::bundle::Bundle;
+use jobc_sys::error::{Error, Kind, Result, because};
+use jobc_sys::kernel_file::unescaped;
+
+/// An overlay over `/` that has no place yet. Its writable layer is as large as the annotation `dev.jobc.disk` says.
+pub(super) fn overlay(bundle: &Bundle) -> Result<Root> {
+    let upper = Upper::Memory { size: upper_size(bundle)? };
+    let on = PathBuf::new();
+    let table = fs::read("/proc/self/mountinfo")
+        .map_err(|error| Error::new(Kind::Machine, format!("cannot list the mounts: {}", because(&error))))?;
+    let lower = PathBuf::from("/");
+    let table = mounts(&table);
+    if in_user_namespace(bundle) {
+        let (parts, binds) = parts::of(&lower, &table);
+        return Ok(Root::Overlay { lowers: vec![lower], upper, on, binds, parts: Some(parts) });
+    }
+    let shown = table.into_iter().filter(|(path, kind)| *kind == Kept::Shown && path != &lower);
+    // One that cannot be looked at, such as another user's FUSE mount, cannot be shown either.
+    let binds = shown.map(|(path, _)| path).filter(|path| fs::symlink_metadata(path).is_ok()).collect();
+    Ok(Root::Overlay { lowers: vec![lower], upper, on, binds, parts: None })
+}
+
+/// How many bytes a writable layer may take.
+pub(super) fn upper_size(bundle: &Bundle) -> Result<Option<u64>> {
+    bundle.annotation("dev.jobc.disk").map(size).transpose()
+}
+
+/// Whether the container will be in a user namespace: it says so, its user can have no other, or all here are in one.
+fn in_user_namespace(bundle: &Bundle) -> bool {
+    let namespaces = bundle.config.spec.linux().as_ref().and_then(|linux| linux.namespaces().as_ref());
+    let own = namespaces.into_iter().flatten().any(|namespace| namespace.typ() == LinuxNamespaceType::User);
+    own || !rustix::process::geteuid().is_root() || jobc_sys::machine::in_user_namespace()
+}
+
+fn size(text: &str) -> Result<u64> {
+    text.parse().ok().filter(|bytes| *bytes > 0).ok_or_else(|| {
+        Error::new(Kind::Config, format!("`{text}` is not a number of bytes"))
+            .at("/annotations/dev.jobc.disk")
+            .help("write a decimal number above 0")
+    })
+}
+
+/// File systems that are a view of the kernel or of this boot, not files of the machine.
+const NOT_FILES: [&str; 24] = [
+    "autofs",
+    "binfmt_misc",
+    "bpf",
+    "cgroup",
+    "cgroup2",
+    "configfs",
+    "debugfs",
+    "devpts",
+    "devtmpfs",
+    "efivarfs",
+    "fusectl",
+    "hugetlbfs",
+    "mqueue",
+    "nsfs",
+    "proc",
+    "pstore",
+    "ramfs",
+    "resctrl",
+    "rpc_pipefs",
+    "securityfs",
+    "selinuxfs",
+    "sysfs",
+    "tmpfs",
+    "tracefs",
+];
+
+/// Folders below which mounts belong to the kernel, to this boot, or to other containers.
+const NOT_SHOWN: [&str; 8] = [
+    "/dev",
+    "/proc",
+    "/run",
+    "/sys",
+    "/var/lib/containerd",
+    "/var/lib/containers",
+    "/var/lib/docker",
+    "/var/lib/kubelet",
+];
+
+/// What is done about a mount of the machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kept {
+    /// It holds files of the machine.
+    Shown,
+    /// It belongs to the kernel, to this boot, or to other containers.
+    Hidden,
+}
+
+/// The machine's mounts, outer ones first, from /proc/PID/mountinfo (proc_pid_mountinfo(5)).
+fn mounts(table: &[u8]) -> BTreeMap<PathBuf, Kept> {
+    let mut found = BTreeMap::new();
+    for line in table.split(|&byte| byte == b'\n') {
+        let mut fields = line.split(|&byte| byte == b' ');
+        let (Some(place), Some(kind)) = (fields.nth(4), fields.skip_while(|field| *field != b"-").nth(1))
+        else {
+            continue;
+        };
+        let place = unescaped(place);
+        let hidden = NOT_SHOWN.iter().any(|folder| place.starts_with(folder))
+            || NOT_FILES.iter().any(|name| name.as_bytes() == kind);
+        found.insert(place, if hidden { Kept::Hidden } else { Kept::Shown });
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mounts_with_files_of_the_machine() {
+        let table = b"\
+21 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
+22 21 0:20 / /proc rw - proc proc rw
+23 21 0:21 / /dev rw master:2 - devtmpfs udev rw
+24 23 8:5 / /dev/keep rw - ext4 /dev/sda5 rw
+25 21 8:2 / /home rw,relatime - ext4 /dev/sda2 rw
+26 25 0:40 / /home/ann/my\\040files\\134 rw - fuse.sshfs far:/ rw
+27 21 8:3 / /home-old rw - xfs /dev/sda3 rw
+28 21 0:41 / /tmp rw - tmpfs tmpfs rw
+29 21 0:42 / /var/lib/docker/overlay2/x/merged rw - overlay overlay rw
+30 21 0:43 / /usr rw - overlay sysext ro
+31 21 0:4 net:[1] /run/netns/x rw - nsfs nsfs rw
+32 21 8:1 /etc/resolv /etc/resolv.conf rw - ext4 /dev/sda1 rw
+33 21 0:44 / /proceedings rw - nfs4 server:/ rw
+34 21 8:2 / /home rw,relatime - ext4 /dev/sda2 rw
+broken line
+";
+        let shown = mounts(table).into_iter().filter(|(_, kept)| *kept == Kept::Shown);
+        let found: Vec<String> = shown.map(|(path, _)| path.display().to_string()).collect();
+        let expected =
+            ["/", "/etc/resolv.conf", "/home", "/home/ann/my files\\", "/home-old", "/proceedings", "/usr"];
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn the_size_of_the_writable_layer() {
+        assert_eq!(size("1048576"), Ok(1_048_576));
+        for wrong in ["", "0", "-1", "1G", "99999999999999999999"] {
+            assert!(size(wrong).is_err(), "{wrong}");
+        }
+    }
+}

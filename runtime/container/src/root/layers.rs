@@ -1,0 +1,186 @@
+//! Folders that an overlay lays over each other, read without mounting them.
+//!
+//! What an overlay shows is told by the layers alone (the kernel's Documentation/filesystems/overlayfs.rst): the highest
+//! layer that has a name wins, folders merge, a character device 0:0 hides a name below, and an opaque folder all that is
+//! below it.
+
+pub mod copy;
+
+use std::collections::VecDeque;
+use std::ffi::{CStr, CString};
+use std::ops::Range;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, Stat, openat2, statat};
+use rustix::io::Errno;
+
+use crate::archive::tree::OPAQUE;
+
+/// As many links are followed on the way to a file as the kernel follows (path_resolution(7)).
+const MOST_LINKS: usize = 40;
+
+/// Folders laid over each other, open.
+#[derive(Debug)]
+pub struct Layers(Vec<OwnedFd>);
+
+/// What layers have at a path.
+#[derive(Clone, Debug)]
+pub struct Stack {
+    /// The highest first.
+    pub seen: Vec<Seen>,
+    /// Why layers below are not seen; nothing where all were looked at.
+    pub end: Option<Bottom>,
+}
+
+/// What ends the looking into lower layers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bottom {
+    /// A whiteout, or an opaque folder.
+    Hidden,
+    /// Something else than a folder, at the path or above it.
+    NotFolder,
+}
+
+/// Where a name of the merged tree comes from.
+#[derive(Clone, Copy, Debug)]
+pub struct Seen {
+    /// The layer, 0 for the lowest.
+    pub layer: usize,
+    /// What stands there.
+    pub stat: Stat,
+}
+
+impl Layers {
+    /// Opens folders, lowest first.
+    pub fn open(folders: &[PathBuf]) -> rustix::io::Result<Self> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        folders
+            .iter()
+            .map(|folder| rustix::fs::open(folder, flags, Mode::empty()))
+            .collect::<Result<_, _>>()
+            .map(Self)
+    }
+
+    /// Opens a path as a process with the merged tree for its root would find it: no link and no `..` leads out.
+    pub fn find(&self, path: &CStr, flags: OFlags) -> rustix::io::Result<OwnedFd> {
+        let parts =
+            |path: &[u8]| path.split(|&byte| byte == b'/').map(<[u8]>::to_vec).collect::<VecDeque<_>>();
+        let (mut done, mut rest, mut links) = (Vec::<Vec<u8>>::new(), parts(path.to_bytes()), 0);
+        let mut last = Seen { layer: self.0.len().saturating_sub(1), stat: self.root()? };
+        while let Some(name) = rest.pop_front() {
+            match &name[..] {
+                b"" | b"." => continue,
+                b".." => {
+                    done.pop();
+                    continue;
+                }
+                _ => done.push(name),
+            }
+            last = self.see(&done, self.0.len())?.ok_or(Errno::NOENT)?;
+            if FileType::from_raw_mode(last.stat.st_mode) == FileType::Symlink {
+                links += 1;
+                if links > MOST_LINKS {
+                    return Err(Errno::LOOP);
+                }
+                let target =
+                    rustix::fs::readlinkat(&self.0[last.layer], joined(&done)?, Vec::new())?.into_bytes();
+                done.pop();
+                if target.starts_with(b"/") {
+                    done.clear();
+                }
+                for name in parts(&target).into_iter().rev() {
+                    rest.push_front(name);
+                }
+            }
+        }
+        self.open_in(last.layer, &done, flags)
+    }
+
+    /// What the lowest `among` layers show at a path, whose folders must be no links.
+    pub fn see(&self, names: &[Vec<u8>], among: usize) -> rustix::io::Result<Option<Seen>> {
+        let stack = self.stack(names, 0..among)?;
+        match (stack.seen.first(), stack.end) {
+            (None, Some(Bottom::NotFolder)) => Err(Errno::NOTDIR),
+            (seen, _) => Ok(seen.copied()),
+        }
+    }
+
+    /// All that some of the layers have at a path, the highest first: several folders that merge, or one thing else.
+    pub fn stack(&self, names: &[Vec<u8>], among: Range<usize>) -> rustix::io::Result<Stack> {
+        let mut stack = Stack { seen: Vec::new(), end: None };
+        'layers: for layer in among.rev() {
+            let mut opaque = false;
+            let mut stat = rustix::fs::fstat(&self.0[layer])?;
+            for depth in 1..=names.len() {
+                // The lowest layer has nothing to hide.
+                opaque |= layer > 0 && depth > 1 && self.is_opaque(layer, &names[..depth - 1]);
+                stat = match statat(&self.0[layer], joined(&names[..depth])?, AtFlags::SYMLINK_NOFOLLOW) {
+                    Err(Errno::NOENT) if opaque => {
+                        stack.end = Some(Bottom::Hidden);
+                        break 'layers;
+                    }
+                    Err(Errno::NOENT) => continue 'layers,
+                    other => other?,
+                };
+                let kind = FileType::from_raw_mode(stat.st_mode);
+                if kind == FileType::CharacterDevice && stat.st_rdev == 0 {
+                    stack.end = Some(Bottom::Hidden);
+                    break 'layers;
+                }
+                if kind != FileType::Directory {
+                    stack.end = Some(Bottom::NotFolder);
+                    if depth == names.len() && stack.seen.is_empty() {
+                        stack.seen.push(Seen { layer, stat });
+                    }
+                    break 'layers;
+                }
+            }
+            stack.seen.push(Seen { layer, stat });
+            if opaque || layer > 0 && !names.is_empty() && self.is_opaque(layer, names) {
+                stack.end = Some(Bottom::Hidden);
+                break;
+            }
+        }
+        Ok(stack)
+    }
+
+    fn is_opaque(&self, layer: usize, names: &[Vec<u8>]) -> bool {
+        let folder = self.open_in(layer, names, OFlags::RDONLY | OFlags::DIRECTORY);
+        folder.is_ok_and(|folder| is_opaque(&folder))
+    }
+
+    /// Opens a path of one layer, whose folders are no links.
+    pub fn open_in(&self, layer: usize, names: &[Vec<u8>], flags: OFlags) -> rustix::io::Result<OwnedFd> {
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+        let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        openat2(&self.0[layer], joined(names)?, flags, Mode::empty(), resolve)
+    }
+
+    /// What a link of one layer says.
+    pub(crate) fn read_link(&self, layer: usize, names: &[Vec<u8>]) -> rustix::io::Result<CString> {
+        let link = self.open_in(layer, names, OFlags::PATH)?;
+        rustix::fs::readlinkat(link, c"", Vec::new())
+    }
+
+    fn root(&self) -> rustix::io::Result<Stat> {
+        rustix::fs::fstat(self.0.last().ok_or(Errno::NOENT)?)
+    }
+}
+
+/// Whether an open folder hides what lower layers have at its path.
+pub fn is_opaque(folder: &OwnedFd) -> bool {
+    let says_so = |name: &CStr| {
+        let mut value = [0; 2];
+        matches!(rustix::fs::fgetxattr(folder, name, &mut value[..]), Ok(1) if value[0] == b'y')
+    };
+    OPAQUE.iter().any(|name| says_so(name))
+}
+
+fn joined(names: &[Vec<u8>]) -> rustix::io::Result<CString> {
+    let path = if names.is_empty() { b".".to_vec() } else { names.join(&b'/') };
+    CString::new(path).map_err(|_| Errno::INVAL)
+}
+
+#[cfg(test)]
+mod tests;

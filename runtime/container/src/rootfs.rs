@@ -1,0 +1,231 @@
+//! The container's root file system: how it is put in place, pivot_root, masked and read-only paths.
+
+use std::ffi::{CStr, CString};
+
+use linux_raw_sys::general::{MOUNT_ATTR_NODEV, MOUNT_ATTR_NOEXEC, MOUNT_ATTR_NOSUID, MOUNT_ATTR_RDONLY};
+use rustix::fs::{Mode, ResolveFlags};
+use rustix::io::Errno;
+
+use crate::child::Child;
+use crate::child::place::{DIRECTORY, Place};
+use jobc_sys::syscall::{CWD, Fd, Kernel, MountAttributes, NewMount};
+
+/// The container's root, put in place in the new mount namespace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EnterRoot {
+    /// A folder, bound onto itself so that it is a mount.
+    Folder {
+        /// An absolute path of the machine.
+        path: CString,
+    },
+    /// The root that the process already has: that of a container it has joined.
+    Current,
+    /// An overlay over a folder whose upper layer is a tmpfs that nobody else sees and that goes with the container.
+    Overlay {
+        /// The lower layer, an absolute path of the machine.
+        lower: CString,
+        /// An empty folder of the machine to mount upon, in the new mount namespace only.
+        on: CString,
+        /// The tmpfs's `size` in bytes.
+        size: Option<CString>,
+    },
+    /// An overlay over several layers, or one whose upper layer is a folder of the machine.
+    Layers {
+        /// An empty folder of the machine to mount upon, in the new mount namespace only.
+        on: CString,
+        /// The `size` in bytes of the tmpfs that has the links, and the upper layer where none of them is named `upper`.
+        size: Option<CString>,
+        /// Links of the tmpfs to the layers: absolute paths of the machine, and their names, by which `options` calls them.
+        links: Vec<(CString, CString)>,
+        /// The overlay's options, with commas.
+        options: CString,
+    },
+    /// A tmpfs that nobody else sees, with folders and links; later mounts put overlays upon them, whose layers are here.
+    ///
+    /// The tmpfs is the working directory then, so that those mounts can name the layers by short paths.
+    Parts {
+        /// An empty folder of the machine to mount upon, in the new mount namespace only.
+        on: CString,
+        /// The tmpfs's `size` in bytes.
+        size: Option<CString>,
+        /// Folders of the tmpfs with their bits, outer ones first: `root` and what is below it, and the layers.
+        folders: Vec<(CString, Mode)>,
+        /// Links of the tmpfs: what they say, and their paths.
+        links: Vec<(CString, CString)>,
+    },
+}
+
+impl EnterRoot {
+    /// Mounts the root and remembers its descriptor.
+    pub fn carry_out<K: Kernel>(&self, child: &mut Child<'_, K>) -> Result<(), Errno> {
+        let kernel = child.kernel;
+        child.root = match self {
+            Self::Folder { path } => {
+                let folder = kernel.open(CWD, path, DIRECTORY, Mode::empty(), ResolveFlags::empty())?;
+                let tree = kernel.clone_tree(folder, c"", true)?;
+                kernel.attach(tree, folder)?;
+                kernel.close(folder);
+                tree
+            }
+            Self::Current => kernel.open(CWD, c"/", DIRECTORY, Mode::empty(), ResolveFlags::empty())?,
+            Self::Overlay { lower, on, size } => {
+                let layers = layers(child, on, size.as_deref())?;
+                for name in [c"upper", c"work", c"root"] {
+                    kernel.mkdir(layers, name, Mode::from_raw_mode(0o755))?;
+                }
+                let overlay = kernel.fsopen(c"overlay")?;
+                kernel.fsconfig(overlay, c"lowerdir", Some(lower))?;
+                kernel.fsconfig(overlay, c"upperdir", Some(c"upper"))?;
+                kernel.fsconfig(overlay, c"workdir", Some(c"work"))?;
+                if child.in_user_namespace {
+                    kernel.fsconfig(overlay, c"userxattr", None)?;
+                }
+                let root = kernel.fsmount(overlay, 0)?;
+                kernel.close(overlay);
+                let at = kernel.open(layers, c"root", DIRECTORY, Mode::empty(), ResolveFlags::NO_SYMLINKS)?;
+                kernel.attach(root, at)?;
+                root
+            }
+            Self::Layers { on, size, links, options } => {
+                let layers = layers(child, on, size.as_deref())?;
+                for (target, name) in links {
+                    kernel.symlink(target, layers, name)?;
+                }
+                if !links.iter().any(|(_, name)| name.as_c_str() == c"upper") {
+                    kernel.mkdir(layers, c"upper", Mode::from_raw_mode(0o755))?;
+                    kernel.mkdir(layers, c"work", Mode::from_raw_mode(0o755))?;
+                }
+                kernel.mkdir(layers, c"root", Mode::from_raw_mode(0o755))?;
+                // By name, in a tmpfs of which nobody else knows: fsconfig(2) would take no list of more than 255 bytes.
+                kernel.mount_here(&NewMount {
+                    source: c"overlay",
+                    name: c"root",
+                    kind: c"overlay",
+                    flags: 0,
+                    data: options,
+                })?;
+                kernel.open(layers, c"root", DIRECTORY, Mode::empty(), ResolveFlags::NO_SYMLINKS)?
+            }
+            Self::Parts { on, size, folders, links } => {
+                let layers = layers(child, on, size.as_deref())?;
+                for (path, mode) in folders {
+                    kernel.mkdir(layers, path, *mode)?;
+                }
+                for (target, path) in links {
+                    kernel.symlink(target, layers, path)?;
+                }
+                let folder =
+                    kernel.open(layers, c"root", DIRECTORY, Mode::empty(), ResolveFlags::NO_SYMLINKS)?;
+                let root = kernel.clone_tree(folder, c"", false)?;
+                kernel.attach(root, folder)?;
+                kernel.close(folder);
+                root
+            }
+        };
+        Ok(())
+    }
+}
+
+/// A tmpfs for layers, mounted upon a folder and made the working directory.
+///
+/// An overlay reads its layers by path: relative ones from there are short (fsconfig(2) takes 255 bytes).
+fn layers<K: Kernel>(child: &mut Child<'_, K>, on: &CStr, size: Option<&CStr>) -> Result<Fd, Errno> {
+    let kernel = child.kernel;
+    let on = kernel.open(CWD, on, DIRECTORY, Mode::empty(), ResolveFlags::empty())?;
+    let tmpfs = kernel.fsopen(c"tmpfs")?;
+    kernel.fsconfig(tmpfs, c"mode", Some(c"0755"))?;
+    if let Some(size) = size {
+        kernel.fsconfig(tmpfs, c"size", Some(size))?;
+    }
+    let layers = kernel.fsmount(tmpfs, u64::from(MOUNT_ATTR_NODEV))?;
+    kernel.close(tmpfs);
+    kernel.attach(layers, on)?;
+    kernel.close(on);
+    child.go_to(layers)?;
+    Ok(layers)
+}
+
+/// Makes the new root `/` and lets go of the machine's files (pivot_root(2), its section about `.`). The working directory is
+/// the new root before and after.
+pub fn pivot<K: Kernel>(child: &mut Child<'_, K>) -> Result<(), Errno> {
+    let kernel = child.kernel;
+    child.go_to(child.root)?;
+    kernel.pivot_root()?;
+    kernel.detach_here()?;
+    child.at_root = true;
+    Ok(())
+}
+
+/// Hides a path: an empty read-only folder over a folder, the null device over anything else.
+///
+/// A path that is not there needs no hiding.
+pub fn mask<K: Kernel>(place: &Place, child: &mut Child<'_, K>) -> Result<(), Errno> {
+    let kernel = child.kernel;
+    let Some(target) = present(place.open(child))? else { return Ok(()) };
+    if kernel.stat(target)?.is_directory() {
+        // Kernels before 6.15 copy attached mounts only: the first cover is attached, the others are its copies.
+        if let Some(empty) = child.empty_folder {
+            cover(kernel, empty, target)?;
+        } else {
+            let empty = empty_folder(kernel)?;
+            kernel.attach(empty, target)?;
+            child.empty_folder = Some(empty);
+        }
+    } else {
+        cover(kernel, child.null_device()?, target)?;
+    }
+    kernel.close(target);
+    Ok(())
+}
+
+/// Makes a path read-only with all that is mounted below it. A path that is not there is skipped.
+pub fn make_read_only<K: Kernel>(place: &Place, child: &mut Child<'_, K>) -> Result<(), Errno> {
+    let kernel = child.kernel;
+    let Some(target) = present(place.open(child))? else { return Ok(()) };
+    let tree = read_only_copy(child, target)?;
+    kernel.attach(tree, target)?;
+    kernel.close(tree);
+    kernel.close(target);
+    Ok(())
+}
+
+/// A detached, read-only copy of a mount and all below it.
+fn read_only_copy<K: Kernel>(child: &mut Child<'_, K>, target: Fd) -> Result<Fd, Errno> {
+    let read_only = MountAttributes { set: MOUNT_ATTR_RDONLY.into(), ..MountAttributes::default() };
+    if !child.two_calls {
+        match child.kernel.clone_tree_changed(target, read_only) {
+            // A filter over this process may say that it is not permitted; if it truly is not, the two calls say so.
+            Err(Errno::NOSYS | Errno::PERM) => child.two_calls = true,
+            other => return other,
+        }
+    }
+    let tree = child.kernel.clone_tree(target, c"", true)?;
+    child.kernel.mount_setattr(tree, true, read_only)?;
+    Ok(tree)
+}
+
+fn cover<K: Kernel>(kernel: &K, with: Fd, target: Fd) -> Result<(), Errno> {
+    let copy = kernel.clone_tree(with, c"", false)?;
+    kernel.attach(copy, target)?;
+    kernel.close(copy);
+    Ok(())
+}
+
+fn present(opened: Result<Fd, Errno>) -> Result<Option<Fd>, Errno> {
+    match opened {
+        Ok(fd) => Ok(Some(fd)),
+        Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
+        Err(errno) => Err(errno),
+    }
+}
+
+/// A detached, empty, read-only tmpfs: what masked folders are covered with.
+fn empty_folder<K: Kernel>(kernel: &K) -> Result<Fd, Errno> {
+    let fs = kernel.fsopen(c"tmpfs")?;
+    kernel.fsconfig(fs, c"mode", Some(c"0555"))?;
+    kernel.fsconfig(fs, c"ro", None)?;
+    let attributes = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC;
+    let mount = kernel.fsmount(fs, attributes.into())?;
+    kernel.close(fs);
+    Ok(mount)
+}

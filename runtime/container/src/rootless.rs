@@ -1,0 +1,125 @@
+//! A bundle that was written for root, as a normal user can run it.
+//!
+//! The rights of root are had inside a user namespace only, so one is added. What the kernel refuses there is replaced
+//! by what comes closest, each change said aloud; nothing that keeps the container in is left out in silence.
+
+use std::path::PathBuf;
+
+use oci_spec::runtime::{
+    LinuxIdMapping, LinuxIdMappingBuilder, LinuxNamespace, LinuxNamespaceType, Mount, Spec,
+};
+
+use jobc_sys::error::Result;
+use jobc_sys::id_map::{IdMap, IdMaps};
+
+/// Changes a configuration so that this user can run it; says what was changed, a line each.
+///
+/// A configuration that names a user namespace is left as it is.
+///
+/// # Errors
+///
+/// What /etc/subuid and /etc/subgid say that cannot be used.
+pub fn adapt(spec: &mut Spec, uid: u32, gid: u32) -> Result<Vec<String>> {
+    let mut said = Vec::new();
+    let Some(linux) = spec.linux_mut() else { return Ok(said) };
+    let namespaces = linux.namespaces_mut().get_or_insert_default();
+    if namespaces.iter().any(|namespace| namespace.typ() == LinuxNamespaceType::User) {
+        return Ok(said);
+    }
+    let mut user = LinuxNamespace::default();
+    user.set_typ(LinuxNamespaceType::User);
+    namespaces.push(user);
+    let new = |kind| namespaces.iter().any(|namespace| namespace.typ() == kind && namespace.path().is_none());
+    let (network, pid) = (new(LinuxNamespaceType::Network), new(LinuxNamespaceType::Pid));
+    let maps = IdMaps::rootless(uid, gid)?;
+    said.push(format!(
+        "the container has a user namespace: its root is user {uid}, and {} users more",
+        others(&maps)
+    ));
+    let terminals = maps.groups.outside(TERMINALS).is_some();
+    linux.set_uid_mappings(Some(mappings(&maps.users)));
+    linux.set_gid_mappings(Some(mappings(&maps.groups)));
+    for mount in spec.mounts_mut().iter_mut().flatten() {
+        match mount.typ().as_deref() {
+            // The kernel shows a sysfs to the owner of a network namespace only.
+            Some("sysfs") if !network => {
+                bind_of(mount, "/sys");
+                said.push(
+                    "`/sys` is the machine's, read-only, since the network is the machine's".to_owned(),
+                );
+            }
+            Some("proc") if !pid => {
+                bind_of(mount, "/proc");
+                said.push("`/proc` is the machine's, since the processes are".to_owned());
+            }
+            Some("devpts") if !terminals => said.extend(own_terminals(mount)),
+            _ => {}
+        }
+    }
+    Ok(said)
+}
+
+/// Changes a configuration without a user namespace so that the root of one that is not the machine's can run it; says what
+/// was changed, a line each.
+pub fn adapt_within(spec: &mut Spec) -> Vec<String> {
+    let namespaces = spec.linux().as_ref().and_then(|linux| linux.namespaces().as_ref());
+    let own = namespaces.into_iter().flatten().any(|namespace| namespace.typ() == LinuxNamespaceType::User);
+    let groups = std::fs::read_to_string("/proc/self/gid_map").unwrap_or_default();
+    if own || has_id(&groups, TERMINALS) {
+        return Vec::new();
+    }
+    spec.mounts_mut().iter_mut().flatten().filter_map(own_terminals).collect()
+}
+
+/// Whether the text of an id map has an id inside (user_namespaces(7)).
+fn has_id(map: &str, id: u32) -> bool {
+    map.lines().any(|line| {
+        let mut numbers = line.split_ascii_whitespace().map(|word| word.parse::<u32>().unwrap_or_default());
+        let (inside, length) = (numbers.next().unwrap_or_default(), numbers.nth(1).unwrap_or_default());
+        id.checked_sub(inside).is_some_and(|offset| offset < length)
+    })
+}
+
+/// Leaves the terminals of a devpts to the user's own group; says so where config.json gives them to another one.
+fn own_terminals(mount: &mut Mount) -> Option<String> {
+    if mount.typ().as_deref() != Some("devpts") {
+        return None;
+    }
+    let mut options = mount.options().clone()?;
+    let before = options.len();
+    options.retain(|option| *option != format!("gid={TERMINALS}"));
+    if options.len() == before {
+        return None;
+    }
+    mount.set_options(Some(options));
+    Some("terminals belong to the user's own group, since group 5 is not mapped".to_owned())
+}
+
+/// The group `tty`, which config.json gives terminals to.
+const TERMINALS: u32 = 5;
+
+fn mappings(map: &IdMap) -> Vec<LinuxIdMapping> {
+    map.extents()
+        .iter()
+        .filter_map(|extent| {
+            let mapping = LinuxIdMappingBuilder::default();
+            // The builder refuses missing fields only.
+            mapping.container_id(extent.inside).host_id(extent.outside).size(extent.length).build().ok()
+        })
+        .collect()
+}
+
+fn others(maps: &IdMaps) -> u32 {
+    maps.users.extents().iter().skip(1).map(|extent| extent.length).sum()
+}
+
+/// Makes a mount one that shows a folder of the machine, read-only.
+fn bind_of(mount: &mut Mount, source: &str) {
+    mount.set_typ(Some("bind".to_owned()));
+    mount.set_source(Some(PathBuf::from(source)));
+    let options = ["rbind", "rro", "nosuid", "noexec", "nodev"].map(str::to_owned);
+    mount.set_options(Some(options.to_vec()));
+}
+
+#[cfg(test)]
+mod tests;

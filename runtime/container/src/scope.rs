@@ -1,0 +1,119 @@
+//! A scope around a process that supervises, for a normal user who was given no control group.
+//!
+//! In a log-in under systemd a user may make no groups, but has a systemd of their own that may: it is asked for one transient scope,
+//! whose group is the user's to divide (systemd's "Control Group Interfaces"; systemd.resource-control(5), `Delegate=`). The
+//! process that supervises is in it, so the scope ends when that and all that it has started have. Nobody is asked where limits have
+//! a place already, or where none are to be kept.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::process::geteuid;
+
+use crate::cgroup::{Layout, ScopeGroup};
+use crate::systemd::{PATIENCE, Systemd, Unit, WITHOUT};
+use jobc_sys::accounts;
+use jobc_sys::error::{Error, Kind, Result};
+use jobc_sys::id::JobId;
+
+/// Whose containers are to be in the scope.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Holder {
+    /// A job's.
+    Job(JobId),
+    /// One container, which this process attends to.
+    Container(String),
+}
+
+impl Holder {
+    /// Its name, which the unit bears.
+    fn name(&self) -> String {
+        match self {
+            Self::Job(id) => id.to_string(),
+            Self::Container(id) => id.clone(),
+        }
+    }
+
+    fn description(&self) -> String {
+        match self {
+            Self::Job(id) => format!("jobc job {id}"),
+            Self::Container(id) => format!("jobc container {id}"),
+        }
+    }
+}
+
+/// A scope that is not made yet, of a systemd that answers.
+#[derive(Debug)]
+pub struct Scope {
+    systemd: Systemd,
+    unit: Unit,
+    description: String,
+    /// Where its group would be.
+    pub group: ScopeGroup,
+}
+
+/// Whether a scope could help this user: one who is not root, where all controllers are those of version 2.
+pub fn may_help(layout: &Layout) -> bool {
+    !geteuid().is_root() && layout.is_unified()
+}
+
+/// Whether this user's systemd goes on when they have logged out (loginctl(1), `enable-linger`), which systemd-logind remembers by
+/// a file.
+pub fn lingers() -> bool {
+    let passwd = accounts::read_file("/etc/passwd").unwrap_or_default();
+    let name = accounts::name_of(&passwd, geteuid().as_raw()).or_else(|| std::env::var("USER").ok());
+    name.is_some_and(|name| Path::new("/var/lib/systemd/linger").join(name).exists())
+}
+
+impl Scope {
+    /// Finds this user's systemd, and where it would make the scope.
+    ///
+    /// # Errors
+    ///
+    /// Why it is not to be had, with words on how it is, if any, that another way can follow (`…; or `).
+    pub fn of(holder: &Holder) -> Result<Self> {
+        Self::within(holder, PATIENCE)
+    }
+
+    /// The same for one who waits no longer than that for any answer.
+    pub fn within(holder: &Holder, patience: Duration) -> Result<Self> {
+        let systemd = Systemd::connect_within(true, patience).map_err(|error| {
+            // What callers of an OCI runtime can do instead is not for who runs jobs.
+            let way = error.help.as_deref().and_then(|help| help.strip_suffix(WITHOUT)).map(str::to_owned);
+            Error { help: way.filter(|way| !way.is_empty()), ..error }
+        })?;
+        let unit = Unit::application(&holder.name());
+        let group = ScopeGroup::of(&unit, systemd.group());
+        Ok(Self { systemd, unit, description: holder.description(), group })
+    }
+
+    /// The name of the unit.
+    pub fn name(&self) -> &str {
+        &self.unit.name
+    }
+
+    /// Has the scope made around this process, which moves to a group below it; returns the unit's name.
+    ///
+    /// What this process has started before stays where it is; what it starts from now on is in the scope.
+    ///
+    /// # Errors
+    ///
+    /// systemd refuses, fails or takes too long, or the kernel does not let this process move.
+    pub fn enter(mut self) -> Result<String> {
+        let pid = std::process::id();
+        let started = match self.systemd.start_scope(&self.unit, &self.description, pid) {
+            // A job of the same user with other places may have the name, or a container that is called like the job.
+            Err(error) if error.kind == Kind::State => {
+                let stem = self.unit.name.trim_end_matches(".scope").to_owned();
+                self.unit.name = format!("{stem}-{pid}.scope");
+                self.systemd.start_scope(&self.unit, &self.description, pid)
+            }
+            other => other,
+        };
+        // What it advises is for who chose the unit's name, or whom to ask.
+        started
+            .and_then(|()| ScopeGroup::settle(&self.unit))
+            .map_err(|error| Error { help: None, ..error })?;
+        Ok(self.unit.name)
+    }
+}

@@ -1,0 +1,291 @@
+//! The system-call filter: config.json's profile as a BPF program.
+//!
+//! The kernel runs the program at every system call, over `struct seccomp_data` (seccomp(2)). It first looks at the
+//! architecture, then finds the call's number among sorted ranges by halving, so that a profile of 400 calls takes nine
+//! comparisons; calls that are decided by their number alone the kernel decides once, when it loads the program.
+//! `seccompiler` has one action for all rules of a filter, which such profiles do not fit; hence a compiler of our own.
+//!
+//! What profiles mean beyond the OCI runtime specification ("Seccomp" in its Linux part) is what runc and libseccomp
+//! take them for:
+//!
+//! * Calls of other architectures, 32-bit ones too, end the process, whether the profile lists them or not: its names
+//!   are not theirs. The machine's own architecture is always meant.
+//! * A rule whose action is the default one says nothing.
+//! * A rule without conditions decides its call; the first such one, where there are several. Else the first rule whose
+//!   conditions hold.
+//! * All conditions of a rule must hold, except where two of them look at the same argument: then one is enough.
+//! * Names this architecture lacks are passed over ([`Program::unknown`]).
+//! * Where the default is an error number, calls newer than any the profile names return `ENOSYS`: its author could not
+//!   refuse what was not there, and C libraries fall back on `ENOSYS` alone.
+
+mod condition;
+mod numbers;
+mod search;
+#[cfg(test)]
+mod tests;
+
+use std::path::Path;
+
+use linux_raw_sys::ptrace::{
+    BPF_MAXINSNS, BPF_RET, SECCOMP_FILTER_FLAG_LOG, SECCOMP_FILTER_FLAG_NEW_LISTENER,
+    SECCOMP_FILTER_FLAG_SPEC_ALLOW, SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, SECCOMP_RET_ACTION_FULL,
+    SECCOMP_RET_ERRNO, SECCOMP_RET_KILL_PROCESS, SECCOMP_RET_USER_NOTIF, sock_filter,
+};
+use oci_spec::runtime::{
+    LinuxSeccomp, LinuxSeccompAction as Action, LinuxSeccompArg, LinuxSeccompFilterFlag as Flag, LinuxSyscall,
+};
+
+use condition::Condition;
+use jobc_sys::error::{Error, Kind, Result};
+use search::{Decision, Range, Rule};
+
+/// Where the profile stands in config.json.
+const PLACE: &str = "/linux/seccomp";
+
+/// The error number for a call that the kernel does not have.
+const ENOSYS: u32 = linux_raw_sys::errno::ENOSYS;
+
+/// The highest error number a system call can return (`MAX_ERRNO` in the kernel).
+const MAX_ERRNO: u32 = 4095;
+
+/// From here on, numbers on x86_64 are those of x32, which shares its architecture's name (`__X32_SYSCALL_BIT`).
+const X32: u32 = 0x4000_0000;
+
+/// A filter ready for the kernel.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// Classic BPF over `struct seccomp_data`, at most 4,096 instructions (`BPF_MAXINSNS`).
+    pub instructions: Vec<sock_filter>,
+    /// Flags of seccomp(2), `SECCOMP_FILTER_FLAG_*`.
+    pub flags: u32,
+    /// Names in the profile that this architecture, or the kernel headers this was built with, do not have. Their calls
+    /// get the default action.
+    pub unknown: Vec<String>,
+}
+
+/// Makes the filter of a profile.
+///
+/// # Errors
+/// [`Kind::Config`] for what has no meaning, such as a seventh argument, an error number with an action that returns none, or
+/// `SCMP_ACT_NOTIFY` without a listener. Each names its place in config.json.
+pub fn compile(profile: &LinuxSeccomp) -> Result<Program> {
+    if profile.listener_metadata().is_some() && profile.listener_path().is_none() {
+        let error =
+            Error::new(Kind::Config, "`listenerMetadata` is for a listener, and there is no `listenerPath`");
+        return Err(error.at(format!("{PLACE}/listenerMetadata")));
+    }
+    let default = action(profile.default_action(), profile.default_errno_ret(), PLACE, "defaultErrnoRet")?;
+    let mut table = Table::new(default);
+    for (index, call) in profile.syscalls().iter().flatten().enumerate() {
+        table.add(call, &format!("{PLACE}/syscalls/{index}"))?;
+    }
+    let unknown = std::mem::take(&mut table.unknown);
+    let instructions = search::program(&table.ranges());
+    if instructions.len() > BPF_MAXINSNS as usize {
+        let message = format!(
+            "the profile makes {} instructions, and the kernel takes {BPF_MAXINSNS}",
+            instructions.len()
+        );
+        return Err(Error::new(Kind::Config, message).at(format!("{PLACE}/syscalls")));
+    }
+    let notifies = instructions.iter().any(|instruction| {
+        u32::from(instruction.code) == BPF_RET
+            && instruction.k & SECCOMP_RET_ACTION_FULL == SECCOMP_RET_USER_NOTIF
+    });
+    if notifies {
+        check_agent(profile)?;
+    }
+    Ok(Program { instructions, flags: flags(profile, notifies), unknown })
+}
+
+impl Program {
+    /// Whether somebody is to be told of calls: the filter is loaded with a listener.
+    pub fn notifies(&self) -> bool {
+        self.flags & SECCOMP_FILTER_FLAG_NEW_LISTENER != 0
+    }
+}
+
+/// What stands in a profile; an empty path is none.
+pub(crate) fn agent_path(profile: &LinuxSeccomp) -> Option<&Path> {
+    profile.listener_path().as_deref().filter(|path| !path.as_os_str().is_empty())
+}
+
+/// Sees that a profile whose filter has a listener says where its agent is.
+fn check_agent(profile: &LinuxSeccomp) -> Result<()> {
+    match agent_path(profile) {
+        None => Err(Error::new(
+            Kind::Config,
+            "calls are to be decided by an agent, and there is no `listenerPath`",
+        )
+        .at(AGENT_PLACE)
+        .help("write the path of the socket that the agent listens at, or decide in the profile")),
+        Some(path) if !path.is_absolute() => {
+            Err(Error::new(Kind::Config, format!("`{}` is not an absolute path", path.display()))
+                .at(AGENT_PLACE)
+                .help("write the whole path of the agent's socket"))
+        }
+        Some(_) => Ok(()),
+    }
+}
+
+/// The field of config.json that names the agent which decides calls.
+pub(crate) const AGENT_PLACE: &str = "/linux/seccomp/listenerPath";
+
+/// The flags for seccomp(2). `TSYNC` says nothing here: the program's thread is alone when it begins. The kernel refuses
+/// `WAIT_KILLABLE_RECV` where nobody listens.
+fn flags(profile: &LinuxSeccomp, notifies: bool) -> u32 {
+    let listener = if notifies { SECCOMP_FILTER_FLAG_NEW_LISTENER } else { 0 };
+    profile.flags().iter().flatten().fold(listener, |flags, flag| {
+        flags
+            | match flag {
+                Flag::SeccompFilterFlagLog => SECCOMP_FILTER_FLAG_LOG,
+                Flag::SeccompFilterFlagSpecAllow => SECCOMP_FILTER_FLAG_SPEC_ALLOW,
+                Flag::SeccompFilterFlagWaitKillableRecv if notifies => SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV,
+                Flag::SeccompFilterFlagTsync | Flag::SeccompFilterFlagWaitKillableRecv => 0,
+            }
+    })
+}
+
+/// The value a filter returns for an action, and its error number where it has one.
+fn action(action: Action, errno: Option<u32>, place: &str, errno_field: &str) -> Result<u32> {
+    let highest = match action {
+        Action::ScmpActErrno => MAX_ERRNO,
+        Action::ScmpActTrace => u32::from(u16::MAX),
+        _ if errno.is_some() => {
+            let error = Error::new(Kind::Config, format!("`{action}` returns no error number"));
+            return Err(error
+                .at(format!("{place}/{errno_field}"))
+                .help("leave it out, or write SCMP_ACT_ERRNO"));
+        }
+        _ => return Ok(action.as_u32(None)),
+    };
+    match errno {
+        Some(errno) if errno > highest => {
+            let error =
+                Error::new(Kind::Config, format!("{errno} is not an error number: they end at {highest}"));
+            Err(error.at(format!("{place}/{errno_field}")))
+        }
+        errno => Ok(action.as_u32(errno)),
+    }
+}
+
+/// What the profile says of each number.
+struct Table {
+    default: u32,
+    calls: Vec<Call>,
+    /// The highest number the profile names.
+    newest: Option<u32>,
+    unknown: Vec<String>,
+}
+
+/// What it says of one.
+#[derive(Clone, Default)]
+struct Call {
+    /// The action of its first rule without conditions.
+    always: Option<u32>,
+    /// Its rules with conditions, in order.
+    rules: Vec<Rule>,
+}
+
+impl Table {
+    fn new(default: u32) -> Self {
+        Self {
+            default,
+            calls: vec![Call::default(); numbers::END as usize],
+            newest: None,
+            unknown: Vec::new(),
+        }
+    }
+
+    fn add(&mut self, call: &LinuxSyscall, place: &str) -> Result<()> {
+        let action = action(call.action(), call.errno_ret(), place, "errnoRet")?;
+        let arguments = call.args().as_deref().unwrap_or_default();
+        let mut conditions = Vec::with_capacity(arguments.len());
+        for (index, argument) in arguments.iter().enumerate() {
+            conditions.push(condition(argument, &format!("{place}/args/{index}"))?);
+        }
+        for name in call.names() {
+            match numbers::number(name) {
+                Some(number) => self.rule(number, action, &conditions),
+                None => self.unknown.push(name.clone()),
+            }
+        }
+        Ok(())
+    }
+
+    fn rule(&mut self, number: u32, action: u32, conditions: &[Condition]) {
+        self.newest = self.newest.max(Some(number));
+        if action == self.default {
+            return;
+        }
+        let call = &mut self.calls[number as usize];
+        if conditions.is_empty() {
+            call.always.get_or_insert(action);
+        } else if share_an_argument(conditions) {
+            let alone = conditions.iter().map(|condition| Rule { conditions: vec![*condition], action });
+            call.rules.extend(alone);
+        } else {
+            call.rules.push(Rule { conditions: conditions.to_vec(), action });
+        }
+    }
+
+    /// The decisions for all numbers, in order, equal neighbours as one.
+    fn ranges(self) -> Vec<Range> {
+        let newer = match self.newest {
+            Some(newest) if self.default >> 16 == SECCOMP_RET_ERRNO >> 16 => Some(newest + 1),
+            _ => None,
+        };
+        let mut ranges: Vec<Range> = Vec::new();
+        let mut push = |start: u32, decision: Decision| {
+            if ranges.last().is_none_or(|last| last.decision != decision) {
+                ranges.push(Range { start, decision });
+            }
+        };
+        let simple = |action: u32| Decision { rules: Vec::new(), otherwise: action };
+        for (number, call) in (0..).zip(self.calls) {
+            if Some(number) == newer {
+                break;
+            }
+            push(
+                number,
+                match call.always {
+                    Some(action) => simple(action),
+                    None => Decision { rules: call.rules, otherwise: self.default },
+                },
+            );
+        }
+        match newer {
+            Some(number) => push(number, simple(SECCOMP_RET_ERRNO | ENOSYS)),
+            None => push(numbers::END, simple(self.default)),
+        }
+        if cfg!(target_arch = "x86_64") {
+            push(X32, simple(SECCOMP_RET_KILL_PROCESS));
+            push(u32::MAX, simple(self.default)); // -1, with which a tracer asks the kernel to make no call
+        }
+        ranges
+    }
+}
+
+fn condition(argument: &LinuxSeccompArg, place: &str) -> Result<Condition> {
+    let Ok(index @ 0..=5) = u32::try_from(argument.index()) else {
+        let error =
+            Error::new(Kind::Config, format!("there is no argument {}: they are 0 to 5", argument.index()));
+        return Err(error.at(format!("{place}/index")));
+    };
+    Ok(Condition {
+        index,
+        operator: argument.op(),
+        value: argument.value(),
+        second: argument.value_two().unwrap_or_default(),
+    })
+}
+
+fn share_an_argument(conditions: &[Condition]) -> bool {
+    let mut seen = 0_u32;
+    conditions.iter().any(|condition| {
+        let bit = 1 << condition.index;
+        let again = seen & bit != 0;
+        seen |= bit;
+        again
+    })
+}

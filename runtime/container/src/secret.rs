@@ -1,0 +1,107 @@
+//! Values of secrets: kept in this process's memory, and nowhere else but where a task is given them.
+//!
+//! A value has no `Display`, its `Debug` says `***`, and its bytes are overwritten when it is let go of. In the environment it
+//! goes from here straight to the process that gets it ([`Variables`]); as a file it lies in memory, in a folder that nobody
+//! else can enter ([`place`]).
+
+use std::ffi::{CStr, CString};
+use std::fmt;
+use std::io::Read;
+
+use jobc_sys::error::{Error, Kind, Result};
+
+/// The most that a secret may be: that of an object in Kubernetes, which the same job may be for as well.
+pub const LARGEST: u64 = 1 << 20;
+
+/// The value of a secret.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(Vec<u8>);
+
+/// Variables that only the process which gets them sees: they are in no config.json and in no listing.
+#[derive(Clone, Default)]
+pub struct Variables(Vec<CString>);
+
+impl Secret {
+    /// A value.
+    pub fn new(value: impl Into<Vec<u8>>) -> Self {
+        Self(value.into())
+    }
+
+    /// Reads a value; nothing where it is larger than [`LARGEST`].
+    pub fn read(file: impl Read) -> std::io::Result<Option<Self>> {
+        // In one piece, so that no smaller copy stays behind where a growing buffer was.
+        let mut value = Self(Vec::with_capacity(usize::try_from(LARGEST).unwrap_or_default() + 1));
+        file.take(LARGEST + 1).read_to_end(&mut value.0)?;
+        Ok(Some(value).filter(|value| value.0.len() as u64 <= LARGEST))
+    }
+
+    /// The value as it is: the content of a file.
+    pub fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// The value as one line: without the end of line that editors put behind what is kept in a file.
+    pub fn line(&self) -> &[u8] {
+        let line = self.0.strip_suffix(b"\n").unwrap_or(&self.0);
+        line.strip_suffix(b"\r").unwrap_or(line)
+    }
+}
+
+impl Drop for Secret {
+    fn drop(&mut self) {
+        overwrite(&mut self.0);
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
+}
+
+impl Variables {
+    /// Adds a variable.
+    ///
+    /// # Errors
+    ///
+    /// A value that no environment can hold; the value is not told.
+    pub fn push(&mut self, name: &str, secret: &Secret) -> Result<()> {
+        let variable = CString::new([name.as_bytes(), b"=", secret.line()].concat()).map_err(|error| {
+            overwrite(&mut error.into_vec());
+            Error::new(Kind::Config, format!("the secret of the variable `{name}` has a NUL byte"))
+                .help("give it to the task as a file, under `files`")
+        })?;
+        self.0.push(variable);
+        Ok(())
+    }
+
+    /// The variables, `NAME=value`.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &CStr> {
+        self.0.iter().map(CString::as_c_str)
+    }
+}
+
+impl Drop for Variables {
+    fn drop(&mut self) {
+        for variable in self.0.drain(..) {
+            overwrite(&mut variable.into_bytes());
+        }
+    }
+}
+
+impl fmt::Debug for Variables {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = self.0.iter().map(|variable| {
+            let name = variable.as_bytes().split(|&byte| byte == b'=').next().unwrap_or_default();
+            format!("{}=***", String::from_utf8_lossy(name))
+        });
+        f.debug_list().entries(names).finish()
+    }
+}
+
+/// Overwrites bytes that are let go of.
+fn overwrite(bytes: &mut [u8]) {
+    bytes.fill(0);
+    // Otherwise the compiler may leave out writes that nobody reads.
+    std::hint::black_box(bytes);
+}

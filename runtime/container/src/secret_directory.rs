@@ -1,0 +1,164 @@
+//! The folder where a job's secrets lie as files: in memory, for its user alone, and gone with the job.
+//!
+//! It is a folder of the job's state where that is in memory, as `/run` and `$XDG_RUNTIME_DIR` mostly are; else one below
+//! `/dev/shm/jobc-<uid>`. Its name follows from the job's state folder, so that whoever cleans up after a job finds it.
+
+use std::fs::{DirBuilder, File};
+use std::io::{ErrorKind, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Gid, Mode, OFlags, Uid};
+
+use crate::remove::remove;
+use crate::secret::Secret;
+use jobc_sys::error::{Error, Kind, Result, machine};
+use jobc_sys::write_atomic::{AtomicFile, Durability};
+
+/// File systems whose files are memory: tmpfs and ramfs (statfs(2)).
+const IN_MEMORY: [u64; 2] = [0x0102_1994, 0x8584_58f6];
+
+/// Where memory is to be had as files everywhere: POSIX shared memory, shm_overview(7).
+const SHARED_MEMORY: &str = "/dev/shm";
+
+/// A job's folder for secrets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place(PathBuf);
+
+impl Place {
+    /// The folder for secrets of whoever has a folder on this machine, and a name. Nothing is made yet.
+    pub fn beside(state: &Path, name: &str) -> Result<Self> {
+        if is_in_memory(state) {
+            return Ok(Self(state.join("secrets")));
+        }
+        let status = std::fs::metadata(state).map_err(|error| machine("look at", state, &error))?;
+        // Two state folders may hold jobs of one name; as long as this one is there, nothing else has its number.
+        let name = format!("{name}-{:x}-{:x}", status.dev(), status.ino());
+        let uid = rustix::process::geteuid().as_raw();
+        Ok(Self(Path::new(SHARED_MEMORY).join(format!("jobc-{uid}")).join(name)))
+    }
+
+    /// Its path.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Makes a file with a secret, and returns its path; one that is there already stays as it is.
+    ///
+    /// `name` is a path within the folder. `owner` is who may read it beside root; only root can give files away.
+    pub fn file(
+        &self,
+        name: &Path,
+        secret: &Secret,
+        mode: u32,
+        owner: Option<(u32, u32)>,
+    ) -> Result<PathBuf> {
+        let path = self.0.join(name);
+        if path.exists() {
+            return Ok(path);
+        }
+        self.make(path.parent().unwrap_or(&self.0))?;
+        let write = || {
+            let mut file = AtomicFile::create(&path, 0o600)?;
+            file.write_all(secret.bytes())?;
+            dress(file.file(), mode, owner)?;
+            file.commit(Durability::Rename)
+        };
+        write().map_err(|error| machine("write", &path, &error))?;
+        Ok(path)
+    }
+
+    /// Makes a folder in it, for whatever else must not reach a disk, and returns its path.
+    pub fn folder(&self, name: &str) -> Result<PathBuf> {
+        let path = self.0.join(name);
+        self.make(&path)?;
+        Ok(path)
+    }
+
+    /// Removes it with all that is in it; that there is none is fine.
+    pub fn remove(&self) -> Result<()> {
+        remove(&self.0)?;
+        if let Some(parent) = self.0.parent().filter(|parent| parent.starts_with(SHARED_MEMORY)) {
+            // Only once it is empty, which the next job's folder may just change.
+            let _ = std::fs::remove_dir(parent);
+        }
+        Ok(())
+    }
+
+    /// Makes the folder and one below it. The first name that is not ours alone is refused: another user can have made it.
+    fn make(&self, last: &Path) -> Result<()> {
+        let own = self.0.parent().filter(|parent| parent.starts_with(SHARED_MEMORY));
+        if let Some(own) = own {
+            // Removed by another job's end in between, it is made again.
+            for _ in 0..8 {
+                make(own)?;
+                refuse_foreign(own)?;
+                match DirBuilder::new().mode(0o700).create(&self.0) {
+                    Err(error) if error.kind() == ErrorKind::NotFound => {}
+                    Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+                        return Err(machine("make the folder", &self.0, &error));
+                    }
+                    _ => break,
+                }
+            }
+        } else {
+            make(&self.0)?;
+        }
+        // What is below a folder that only this user enters need not hide by itself: a container is shown parts of it.
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o755)
+            .create(last)
+            .map_err(|error| machine("make the folder", last, &error))?;
+        if !is_in_memory(last) {
+            let _ = remove(&self.0);
+            return Err(Error::new(
+                Kind::Unenforceable,
+                format!("`{}` is on a disk, where a secret would stay readable", last.display()),
+            )
+            .help("mount a tmpfs on /dev/shm, or give the secret to the task as a variable, under `env`"));
+        }
+        Ok(())
+    }
+}
+
+/// Whether what lies at a path lies in memory alone.
+pub fn is_in_memory(path: &Path) -> bool {
+    rustix::fs::statfs(path)
+        .is_ok_and(|status| u64::try_from(status.f_type).is_ok_and(|magic| IN_MEMORY.contains(&magic)))
+}
+
+fn make(path: &Path) -> Result<()> {
+    match DirBuilder::new().mode(0o700).create(path) {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+            Err(machine("make the folder", path, &error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Refuses a folder that is not this user's alone; a link is none.
+pub fn refuse_foreign(path: &Path) -> Result<()> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let status = rustix::fs::open(path, flags, Mode::empty())
+        .and_then(rustix::fs::fstat)
+        .map_err(|errno| Error::machine(format!("open the folder `{}`", path.display()), errno))?;
+    let uid = rustix::process::geteuid().as_raw();
+    let why = if status.st_uid != uid {
+        format!("belongs to user {}", status.st_uid)
+    } else if status.st_mode & 0o077 != 0 {
+        "is open to other users".to_owned()
+    } else {
+        return Ok(());
+    };
+    Err(Error::new(Kind::State, format!("the folder for secrets `{}` {why}", path.display()))
+        .help("remove it, or have it removed by who owns it"))
+}
+
+fn dress(file: &File, mode: u32, owner: Option<(u32, u32)>) -> std::io::Result<()> {
+    if let Some((uid, gid)) = owner.filter(|_| rustix::process::geteuid().is_root()) {
+        rustix::fs::fchown(file, Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)))?;
+    }
+    // No more than reading: the container has the file read-only in any case.
+    Ok(rustix::fs::fchmod(file, Mode::from_raw_mode(mode & 0o777))?)
+}

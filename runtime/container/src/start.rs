@@ -1,0 +1,205 @@
+//! From what was prepared to a running process: the last descriptors are opened, and the process is made.
+
+use std::ffi::{CStr, CString};
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use rustix::pipe::{PipeFlags, pipe_with};
+
+use crate::child::report::Gate;
+use crate::id_mapped;
+use crate::labels::Label;
+use crate::listener::Agent;
+use crate::namespaces::Join;
+use crate::operation::{Operation, Step};
+use crate::process::{self, Launch, Process};
+use crate::seccomp::Program as Filter;
+use crate::secret::Variables;
+use crate::trampoline;
+use jobc_sys::c_list::CList;
+use jobc_sys::error::{Error, Result};
+use jobc_sys::id_map::IdMaps;
+
+/// The control groups that a process begins in.
+#[derive(Debug, Default)]
+pub struct Groups {
+    /// The version 2 group that it is born in.
+    pub born_in: Option<OwnedFd>,
+    /// The `tasks` files of version 1 groups that it joins, open for writing.
+    pub joined: Vec<OwnedFd>,
+}
+
+/// A container that could be started: its steps, and what its parent has to do.
+#[derive(Debug)]
+pub struct Prepared {
+    /// The new process's steps, in order.
+    pub steps: Vec<Step>,
+    /// The new namespaces that clone3(2) makes, as `CLONE_NEW*` bits.
+    pub namespaces: u32,
+    /// Namespaces that must be joined before the process is made.
+    pub joined_before: Vec<Join>,
+    /// Id maps that newuidmap and newgidmap, or this process, must write for the new one.
+    pub id_maps: Option<IdMaps>,
+    /// Whether the parent runs hooks before the root is entered.
+    pub hooks: bool,
+    /// Whether this process forbids others to look into it before the new one is made, rather than as a step.
+    pub hidden: bool,
+    /// Whether the container is in a user namespace of its own.
+    pub in_user_namespace: bool,
+    /// Who gets the listener of its filter, where it has one ([`Prepared::notifies`]); set by who asks for the process.
+    pub agent: Option<Agent>,
+    /// What is executed.
+    pub program: Program,
+    /// Descriptors that steps name.
+    pub descriptors: Vec<OwnedFd>,
+    /// Where the program's failure goes; to who makes the process unless given.
+    pub report: Option<OwnedFd>,
+    /// What a person should know of it, a line each: nothing is refused, and something is not as it was written.
+    pub said: Vec<String>,
+}
+
+/// The user's program, before its trampoline is made.
+#[derive(Debug)]
+pub struct Program {
+    /// The paths that are tried, in order.
+    pub candidates: Vec<CString>,
+    /// The arguments.
+    pub arguments: Vec<CString>,
+    /// The environment.
+    pub environment: Vec<CString>,
+    /// What belongs to the environment and is shown nowhere.
+    pub secret_environment: Variables,
+    /// The filter that the trampoline loads; nothing where there is none, or it is a step.
+    pub filter: Option<Filter>,
+    /// What a security module is to make of it; set by the trampoline.
+    pub label: Option<Label>,
+}
+
+/// When a filter is loaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loaded {
+    /// By the trampoline, right before the program.
+    Last,
+    /// As a step, while there is the right to.
+    Early,
+}
+
+impl Prepared {
+    /// Whether calls of the program are decided by an agent: nothing where not, else when the filter is loaded.
+    pub fn notifies(&self) -> Option<Loaded> {
+        let early =
+            |step: &Step| matches!(&step.operation, Operation::LoadFilter(filter) if filter.notifies());
+        match &self.program.filter {
+            Some(filter) if filter.notifies() => Some(Loaded::Last),
+            _ => self.steps.iter().any(early).then_some(Loaded::Early),
+        }
+    }
+
+    /// Makes the process and waits until it runs its program, or waits to be started.
+    ///
+    /// `parent` does what belongs to the parent's side, with the process's id: it has systemd make a control group around
+    /// a process that waits for that, and runs the hooks once the mounts are made.
+    ///
+    /// # Errors
+    ///
+    /// The step that failed, at its place in config.json; nothing of the process is left then.
+    pub fn spawn(self, groups: Groups, parent: &mut dyn FnMut(Gate, u32) -> Result<()>) -> Result<Process> {
+        let notifies = self.notifies();
+        // Who starts a held container later hears of the program's failure then; this process does not wait for it.
+        let (failure, failure_writer) = if let Some(report) = self.report {
+            (None, report)
+        } else {
+            let pipe = pipe_with(PipeFlags::CLOEXEC).map_err(|errno| Error::machine("make a pipe", errno))?;
+            (Some(pipe.0), pipe.1)
+        };
+        let mut program = self.program;
+        program.environment.extend(program.secret_environment.iter().map(CStr::to_owned));
+        let label = program.label.as_ref().map(|label| trampoline::Label {
+            attributes: label.attributes.as_raw_fd(),
+            file: label.file,
+            text: label.text.as_bytes(),
+        });
+        let mut steps = self.steps;
+        let hold = steps.iter().find_map(|step| match step.operation {
+            Operation::Hold(fd) => Some(fd),
+            _ => None,
+        });
+        let mut descriptors = self.descriptors;
+        let (mut reply, mut reply_writer) = (None, None);
+        if notifies == Some(Loaded::Last) {
+            // Who lets a held container go takes the listener, and says so where it said that.
+            reply = hold;
+            if failure.is_some() {
+                let pipe =
+                    pipe_with(PipeFlags::CLOEXEC).map_err(|errno| Error::machine("make a pipe", errno))?;
+                (reply, reply_writer) = (Some(pipe.0.as_raw_fd()), Some(pipe.1));
+                descriptors.push(pipe.0);
+            }
+        }
+        let image = trampoline::build(
+            &program.candidates,
+            program.filter.as_ref(),
+            label,
+            failure_writer.as_raw_fd(),
+            reply,
+        )?;
+        let trees = id_mapped::make(&mut steps)?;
+        let mut needed = vec![image.as_raw_fd(), failure_writer.as_raw_fd()];
+        needed.extend(reply);
+        for step in &steps {
+            match &step.operation {
+                Operation::Hold(fd) => needed.push(*fd),
+                Operation::OpenAttributes(attributes) => needed.push(attributes.at()),
+                Operation::Hook(hook) => needed.extend(
+                    [Some(&hook.program.state), hook.program.image.as_ref()]
+                        .into_iter()
+                        .flatten()
+                        .map(AsRawFd::as_raw_fd),
+                ),
+                _ => {}
+            }
+        }
+        needed.sort_unstable();
+        needed.dedup();
+        for step in &mut steps {
+            match &mut step.operation {
+                Operation::JoinCgroups(joined) => {
+                    *joined = groups.joined.iter().map(std::os::fd::AsRawFd::as_raw_fd).collect();
+                }
+                Operation::CloseFrom { except, .. } => except.clone_from(&needed),
+                _ => {}
+            }
+        }
+        let waits =
+            |step: &Step| matches!(step.operation, Operation::Hold(_) | Operation::Wait(Gate::ControlGroup));
+        let waits = steps.iter().any(waits);
+        descriptors.extend(groups.joined);
+        descriptors.extend(trees);
+        let launch = Launch {
+            steps,
+            namespaces: self.namespaces,
+            joined_before: self.joined_before,
+            hidden: self.hidden,
+            cgroup: groups.born_in,
+            attended: self.hooks || self.id_maps.is_some() || waits || notifies == Some(Loaded::Early),
+            in_user_namespace: self.in_user_namespace,
+            agent: self.agent,
+            program: process::Program {
+                image,
+                failure,
+                failure_writer: Some(failure_writer),
+                reply,
+                reply_writer,
+                attributes: program.label.map(|label| label.attributes),
+                arguments: CList::new(program.arguments),
+                environment: CList::new(program.environment),
+            },
+            descriptors,
+        };
+        let maps = self.id_maps;
+        Process::spawn(launch, &mut |gate, pid| match gate {
+            Gate::IdMaps => maps.as_ref().map_or(Ok(()), |maps| maps.write(pid)),
+            Gate::Listener => Ok(()),
+            gate => parent(gate, pid),
+        })
+    }
+}

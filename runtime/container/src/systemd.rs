@@ -1,0 +1,300 @@
+//! Control groups that systemd makes: a unit for each container, asked for by D-Bus.
+//!
+//! Where systemd is the first process the tree of control groups is its own (systemd's "Control Group Interfaces"), and callers
+//! such as podman want containers to be units of it. A scope begins with a process in it, so the container's first one waits
+//! at its first step ([`Gate::ControlGroup`](crate::child::report::Gate)) while systemd makes the scope around it. The
+//! limits that systemd has properties for it is told, so that it never undoes them; all are written to the group's files
+//! besides, as without it.
+
+mod address;
+pub(crate) mod annotation;
+mod bus;
+mod marshal;
+mod message;
+mod unit;
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+pub use address::is_users;
+use address::{Address, of_machine, of_user};
+use bus::{Bus, Failure};
+use jobc_sys::error::{Error, Kind, Result, describe};
+use message::Body;
+pub use message::{Property, Value};
+pub use unit::Unit;
+
+/// systemd's name on a bus, its object, and the interface of that.
+const SYSTEMD: (&str, &str, &str) =
+    ("org.freedesktop.systemd1", "/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager");
+/// How long systemd may take for an answer or a job. One that is busy with many units takes seconds.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+/// What to do where there is no systemd to ask.
+pub(crate) const WITHOUT: &str = "have the caller make control groups itself: `podman --cgroup-manager cgroupfs`, `SystemdCgroup = false` in containerd";
+
+/// systemd, asked by its own socket or over a bus.
+#[derive(Debug)]
+pub struct Systemd {
+    bus: Bus,
+    user: bool,
+    patience: Duration,
+    group: PathBuf,
+    version: u32,
+}
+
+impl Systemd {
+    /// Connects to the machine's systemd, or to the user's own.
+    ///
+    /// `DBUS_SYSTEM_BUS_ADDRESS` names another bus than the machine's; of a user, `DBUS_SESSION_BUS_ADDRESS` names theirs.
+    ///
+    /// # Errors
+    ///
+    /// systemd is not running, is not to be reached, or does not answer; with what to do instead.
+    pub fn connect(user: bool) -> Result<Self> {
+        Self::connect_within(user, PATIENCE)
+    }
+
+    /// The same for one who waits no longer than that for any answer.
+    pub fn connect_within(user: bool, patience: Duration) -> Result<Self> {
+        let (addresses, named) = if user { of_user() } else { of_machine() };
+        // sd_booted(3); whoever names a bus knows of a systemd on it.
+        if !named && !Path::new("/run/systemd/system").exists() {
+            return Err(Error::new(
+                Kind::Unsupported,
+                "systemd is not running here, so it makes no control groups",
+            )
+            .help(WITHOUT));
+        }
+        Self::at(&addresses, user, patience)
+    }
+
+    /// Connects to the first of those that is there.
+    fn at(addresses: &[Address], user: bool, patience: Duration) -> Result<Self> {
+        let mut failed = None;
+        for address in addresses {
+            match Bus::open(address, patience) {
+                Ok(bus) => {
+                    let mut systemd = Self { bus, user, patience, group: PathBuf::new(), version: 0 };
+                    systemd.group = systemd.property("ControlGroup")?.trim_start_matches('/').into();
+                    let version = systemd.property("Version")?;
+                    let digits = version.trim_start_matches(|letter: char| !letter.is_ascii_digit());
+                    let end = digits.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(digits.len());
+                    systemd.version = digits[..end].parse().unwrap_or_default();
+                    return Ok(systemd);
+                }
+                Err(failure) => failed = failed.or(Some(failure)),
+            }
+        }
+        let who = if user { "this user's systemd" } else { "systemd" };
+        let why =
+            failed.map_or_else(|| "nobody says where it is".to_owned(), |failure| said(&failure, patience));
+        let error = Error::new(Kind::Machine, format!("cannot reach {who}: {why}"));
+        Err(error.help(if user {
+            format!(
+                "log in by ssh, at a terminal or with machinectl shell, or have `loginctl enable-linger` start it, and set `XDG_RUNTIME_DIR`; or {WITHOUT}"
+            )
+        } else {
+            WITHOUT.to_owned()
+        }))
+    }
+
+    /// Its own control group, relative to the root of the tree; that of a user's systemd lies deeper.
+    pub fn group(&self) -> &Path {
+        &self.group
+    }
+
+    /// Its version, which decides what properties there are; 0 where it does not say.
+    pub fn version(&self) -> u32 {
+        self.version
+    }
+
+    /// Makes a unit around a process, and waits until it is there.
+    ///
+    /// A slice is made without: who is to be in it is put there by its files.
+    ///
+    /// # Errors
+    ///
+    /// systemd refuses, fails, or takes too long. What may come of the unit then ends with its process; it is not ended by its
+    /// name, which may be another's.
+    pub fn start(&mut self, unit: &Unit, id: &str, pid: u32, properties: &[Property]) -> Result<()> {
+        let properties = [self.basics(unit, id, pid), properties.to_vec()].concat();
+        self.make(unit, &properties)
+            .map_err(|error| if error.kind == Kind::State { error.at("/linux/cgroupsPath") } else { error })
+    }
+
+    /// Makes a scope around a process, in which that can make groups of its own, and waits until it is there.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::start`]; [`Kind::State`] where a unit of that name is there.
+    pub fn start_scope(&mut self, unit: &Unit, description: &str, pid: u32) -> Result<()> {
+        let mut properties = vec![
+            ("Description", text(description)),
+            ("Slice", text(&unit.slice)),
+            ("Delegate", Value::Bool(true)),
+            // How many processes there may be is limited for each container, not by what systemd gives a unit as a rule.
+            ("TasksMax", Value::Uint64(u64::MAX)),
+            ("PIDs", Value::Numbers(vec![pid])),
+        ];
+        properties.extend(self.collected());
+        let properties: Vec<Property> =
+            properties.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        self.make(unit, &properties)
+    }
+
+    /// Makes a unit and waits until it is there.
+    fn make(&mut self, unit: &Unit, properties: &[Property]) -> Result<()> {
+        let started = match self.job("StartTransientUnit", unit, &start(unit, properties)) {
+            // A unit that failed stays until somebody has seen that.
+            Err(Failure::Refused(name, _)) if name.ends_with(".UnitExists") && self.reset(unit).is_ok() => {
+                self.job("StartTransientUnit", unit, &start(unit, properties))
+            }
+            other => other,
+        };
+        started.map_err(|failure| {
+            let error = self.failed(&format!("make the unit `{}`", unit.name), &failure);
+            match &failure {
+                Failure::Refused(name, _) if name.ends_with(".UnitExists") => Error { kind: Kind::State, ..error }
+                    .help("a container or service of that name is there; end it, or name another unit"),
+                Failure::Refused(name, _) if name.ends_with(".InteractiveAuthorizationRequired") || name.ends_with(".AccessDenied") => {
+                    error.help("this user may not; ask the user's own systemd, by a login with `XDG_RUNTIME_DIR`, or let root start it")
+                }
+                _ => error,
+            }
+        })
+    }
+
+    /// Changes properties of a unit that is there, until it ends.
+    pub fn set(&mut self, unit: &Unit, properties: &[Property]) -> Result<()> {
+        if properties.is_empty() {
+            return Ok(());
+        }
+        let body =
+            Body::default().with(&text(&unit.name)).with(&Value::Bool(true)).with_properties(properties);
+        let set = self.call("SetUnitProperties", body).map(drop);
+        set.map_err(|failure| self.failed(&format!("change the unit `{}`", unit.name), &failure))
+    }
+
+    /// Puts a further process into a unit, or into a group below its own: `below` is empty, or begins with a slash.
+    ///
+    /// A user's systemd asks the machine's where it may not move the process itself: out of a log-in's session, for one.
+    pub fn attach(&mut self, unit: &Unit, below: &str, pid: u32) -> Result<()> {
+        let body =
+            Body::default().with(&text(&unit.name)).with(&text(below)).with(&Value::Numbers(vec![pid]));
+        let attached = self.call("AttachProcessesToUnit", body).map(drop);
+        attached.map_err(|failure| {
+            self.failed(&format!("put process {pid} into the unit `{}`", unit.name), &failure)
+        })
+    }
+
+    /// Ends a unit, and waits for that; one that is not there is no error.
+    pub fn stop(&mut self, unit: &Unit) -> Result<()> {
+        let body = Body::default().with(&text(&unit.name)).with(&text("replace"));
+        match self.job("StopUnit", unit, &body) {
+            Ok(()) => Ok(()),
+            Err(Failure::Refused(name, _)) if name.ends_with(".NoSuchUnit") => Ok(()),
+            Err(failure) => Err(self.failed(&format!("end the unit `{}`", unit.name), &failure)),
+        }
+    }
+
+    /// Has systemd forget that a unit failed, as one does in which the kernel has killed for want of memory.
+    pub fn forget(&mut self, unit: &Unit) {
+        // Mostly it knows nothing of it any more.
+        let _ = self.reset(unit);
+    }
+
+    fn reset(&mut self, unit: &Unit) -> std::result::Result<(), Failure> {
+        self.call("ResetFailedUnit", Body::default().with(&text(&unit.name))).map(drop)
+    }
+
+    /// What every container's unit has.
+    fn basics(&self, unit: &Unit, id: &str, pid: u32) -> Vec<Property> {
+        let yes = Value::Bool(true);
+        let mut list = vec![
+            ("Description", text(&format!("jobc container {id}"))),
+            // Whoever ends the machine's units in an order of its own ends these too.
+            ("DefaultDependencies", Value::Bool(false)),
+            // So the controllers are there, whatever is limited later.
+            ("MemoryAccounting", yes.clone()),
+            ("CPUAccounting", yes.clone()),
+            ("IOAccounting", yes.clone()),
+            ("TasksAccounting", yes.clone()),
+        ];
+        if unit.is_slice() {
+            list.push(("Wants", Value::Texts(vec![unit.slice.clone()])));
+        } else {
+            list.push(("Slice", text(&unit.slice)));
+            list.push(("Delegate", yes));
+            list.push(("PIDs", Value::Numbers(vec![pid])));
+            list.extend(self.collected());
+        }
+        list.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    }
+
+    /// What lets a unit go that failed, where this version has a word for it.
+    fn collected(&self) -> Option<(&'static str, Value)> {
+        (self.version >= 236).then(|| ("CollectMode", text("inactive-or-failed")))
+    }
+
+    /// Asks for a job and waits until it is done.
+    fn job(&mut self, method: &str, unit: &Unit, body: &Body) -> std::result::Result<(), Failure> {
+        let until = Instant::now() + self.patience;
+        let answer = self.bus.call(SYSTEMD, method, body.clone(), until)?;
+        let job = answer.texts().into_iter().next().ok_or(Failure::Garbled)?;
+        // The signal bears a number, the job, its unit, and how it ended.
+        let result = self.bus.signal("JobRemoved", until, |texts| match texts {
+            [ended, _, result] if *ended == job => Some(result.clone()),
+            _ => None,
+        })?;
+        match result.as_str() {
+            "done" => Ok(()),
+            _ => Err(Failure::Refused(
+                result.clone(),
+                format!("the job for `{}` ended as `{result}`", unit.name),
+            )),
+        }
+    }
+
+    fn call(&mut self, method: &str, body: Body) -> std::result::Result<Body, Failure> {
+        self.bus.call(SYSTEMD, method, body, Instant::now() + self.patience)
+    }
+
+    /// A property of systemd itself.
+    fn property(&mut self, name: &str) -> Result<String> {
+        let (destination, path, interface) = SYSTEMD;
+        let body = Body::default().with(&text(interface)).with(&text(name));
+        let object = (destination, path, "org.freedesktop.DBus.Properties");
+        let answer = self.bus.call(object, "Get", body, Instant::now() + self.patience);
+        let read = answer.and_then(|body| body.texts().into_iter().next().ok_or(Failure::Garbled));
+        read.map_err(|failure| self.failed(&format!("read its property `{name}`"), &failure).help(WITHOUT))
+    }
+
+    fn failed(&self, what: &str, failure: &Failure) -> Error {
+        let who = if self.user { "this user's systemd" } else { "systemd" };
+        Error::new(Kind::Machine, format!("{who} does not {what}: {}", said(failure, self.patience)))
+    }
+}
+
+fn text(text: &str) -> Value {
+    Value::Text(text.to_owned())
+}
+
+fn start(unit: &Unit, properties: &[Property]) -> Body {
+    Body::default().with(&text(&unit.name)).with(&text("replace")).with_properties(properties).with_no_units()
+}
+
+/// A failure in words that follow a colon.
+fn said(failure: &Failure, patience: Duration) -> String {
+    match failure {
+        Failure::Unreachable(errno) => describe(*errno),
+        Failure::NotTaken => "it does not take this user".to_owned(),
+        Failure::Refused(name, says) if says.is_empty() => name.clone(),
+        Failure::Refused(_, says) => says.trim_end_matches('.').to_owned(),
+        Failure::Late => format!("there is no answer within {} s", patience.as_secs_f32()),
+        Failure::Closed => "it has ended the connection".to_owned(),
+        Failure::Garbled => "its answer cannot be read".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

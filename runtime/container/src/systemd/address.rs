@@ -1,0 +1,99 @@
+//! Where systemd is to be reached: its own sockets, buses, and the variables that name them.
+
+use std::path::{Path, PathBuf};
+
+/// Where somebody listens who speaks D-Bus.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Address {
+    pub(super) socket: Socket,
+    /// Whether it is a bus, where each program has a name, and not systemd itself.
+    pub(super) bus: bool,
+}
+
+/// A Unix socket's name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Socket {
+    Path(PathBuf),
+    Abstract(Vec<u8>),
+}
+
+impl Address {
+    /// The addresses in a text such as `unix:path=/run/bus,guid=1;unix:abstract=/tmp/x` (D-Bus specification, "Server
+    /// Addresses"); those of other kinds are left out.
+    pub(super) fn read(text: &str) -> Vec<Self> {
+        let of = |address: &str| {
+            address.strip_prefix("unix:")?.split(',').find_map(|pair| {
+                let (key, value) = pair.split_once('=')?;
+                let value = unescape(value)?;
+                match key {
+                    "path" => Some(Socket::Path(
+                        <std::ffi::OsString as std::os::unix::ffi::OsStringExt>::from_vec(value).into(),
+                    )),
+                    "abstract" => Some(Socket::Abstract(value)),
+                    _ => None,
+                }
+            })
+        };
+        text.split(';').filter_map(of).map(|socket| Self { socket, bus: true }).collect()
+    }
+
+    /// A socket of the file system.
+    pub(super) fn at(path: impl AsRef<Path>, bus: bool) -> Self {
+        Self { socket: Socket::Path(path.as_ref().to_owned()), bus }
+    }
+}
+
+/// Undoes `%20` for bytes that stand for something else in an address.
+fn unescape(text: &str) -> Option<Vec<u8>> {
+    let mut bytes = vec![];
+    let mut rest = text.as_bytes();
+    while let Some((&first, after)) = rest.split_first() {
+        if first == b'%' {
+            bytes.push(u8::from_str_radix(std::str::from_utf8(after.get(..2)?).ok()?, 16).ok()?);
+            rest = &after[2..];
+        } else {
+            bytes.push(first);
+            rest = after;
+        }
+    }
+    Some(bytes)
+}
+
+/// Where the machine's systemd is, and whether somebody has named the place.
+pub(super) fn of_machine() -> (Vec<Address>, bool) {
+    if let Some(named) = named("DBUS_SYSTEM_BUS_ADDRESS") {
+        return (Address::read(&named), true);
+    }
+    let bus = Address::at("/run/dbus/system_bus_socket", true);
+    (vec![Address::at("/run/systemd/private", false), bus], false)
+}
+
+/// Where the systemd of this user is, and whether somebody has named the place.
+///
+/// Without `XDG_RUNTIME_DIR`, as after su(1) and under cron, it is looked for where pam_systemd(8) would have it.
+pub(super) fn of_user() -> (Vec<Address>, bool) {
+    let uid = rustix::process::geteuid();
+    let usual = || (!uid.is_root()).then(|| format!("/run/user/{}", uid.as_raw()));
+    let folder = named("XDG_RUNTIME_DIR").or_else(usual).map(PathBuf::from);
+    let bus = named("DBUS_SESSION_BUS_ADDRESS");
+    let mut addresses: Vec<Address> =
+        folder.iter().map(|folder| Address::at(folder.join("systemd/private"), false)).collect();
+    addresses.extend(bus.iter().flat_map(|bus| Address::read(bus)));
+    addresses.extend(folder.iter().map(|folder| Address::at(folder.join("bus"), true)));
+    (addresses, bus.is_some())
+}
+
+/// A variable that says something.
+fn named(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|text| !text.is_empty())
+}
+
+/// Whose systemd a container of this process belongs to: as root the machine's, else the user's own.
+///
+/// Engines of normal users start their runtimes as the root of a user namespace; a root whose whole machine lies in one has
+/// none of their marks.
+pub fn is_users() -> bool {
+    let by_engine =
+        || named("_CONTAINERS_ROOTLESS_UID").is_some() || named("USER").is_some_and(|user| user != "root");
+    !rustix::process::geteuid().is_root() || jobc_sys::machine::in_user_namespace() && by_engine()
+}

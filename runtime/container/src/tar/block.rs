@@ -1,0 +1,11 @@
+//! Blocks, which all of an archive is made of, and how large headers may be.
+
+/// Bytes of a block; headers and the data of files fill whole blocks.
+pub const BLOCK: usize = 512;
+
+/// The most that the names and attributes before one entry may take.
+pub const LARGEST_HEADER: u64 = 1 << 20;
+
+pub(super) fn invalid(message: impl Into<String>) -> std::io::Error {
+    std::io::Error::new(std::io::ErrorKind::InvalidData, message.into())
+}

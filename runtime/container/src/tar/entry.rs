@@ -1,0 +1,75 @@
+//! What an archive holds: an entry without its data.
+
+/// What an entry is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A regular file.
+    File,
+    /// A folder.
+    Folder,
+    /// A symbolic link.
+    Symlink,
+    /// One more name for an earlier entry.
+    HardLink,
+    /// A pipe.
+    Fifo,
+    /// A character device.
+    Character,
+    /// A block device.
+    Block,
+}
+
+/// A time: seconds since 1970, which may be negative, and nanoseconds after them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Time {
+    /// Seconds.
+    pub seconds: i64,
+    /// Nanoseconds, less than a second of them.
+    pub nanoseconds: u32,
+}
+
+/// An entry without its data.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Its path as written, whatever that is.
+    pub path: Vec<u8>,
+    /// What it is.
+    pub kind: Kind,
+    /// Permission bits with set-user-id, set-group-id and sticky.
+    pub mode: u32,
+    /// Owner.
+    pub uid: u32,
+    /// Group.
+    pub gid: u32,
+    /// When it was last modified.
+    pub mtime: Time,
+    /// What a link says.
+    pub link: Vec<u8>,
+    /// The number of a device, major and minor.
+    pub device: (u32, u32),
+    /// Extended attributes in the order written: names and values.
+    pub attributes: Vec<(Vec<u8>, Vec<u8>)>,
+    /// Bytes of a file; its data is shorter where it is sparse.
+    pub size: u64,
+    /// Where the data of a sparse file stands: offsets and lengths, ascending, apart from each other, none past `size`.
+    pub sparse: Option<Vec<(u64, u64)>>,
+}
+
+impl Entry {
+    /// An entry of a kind with nothing in it.
+    pub fn new(kind: Kind, path: impl Into<Vec<u8>>) -> Self {
+        Self {
+            path: path.into(),
+            kind,
+            mode: 0,
+            uid: 0,
+            gid: 0,
+            mtime: Time::default(),
+            link: Vec::new(),
+            device: (0, 0),
+            attributes: Vec::new(),
+            size: 0,
+            sparse: None,
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! The last step before the user's program: a sealed executable that holds nothing of this one.
+//!
+//! A container's first process that executed the user's program directly would have this runtime's own file as
+//! `/proc/self/exe` until then, and an image whose program is `/proc/self/exe`, or a script with `#!/proc/self/exe`,
+//! would run that file inside the container and could hold it open to overwrite it later (CVE-2019-5736). So the
+//! process executes a trampoline first: a static program of a few hundred bytes made for this container in memory,
+//! sealed against writing, which loads the system-call filter and executes the user's program. There is no moment when
+//! a process that obeys the container's files has a file of the host as its executable.
+//!
+//! A security module's label for the next program is set here too: it holds for one `execve`, which must be the program's,
+//! and the kernel lets nobody write it who has executed something else since opening its file.
+//!
+//! It also loads the filter at the last possible point, so that a profile need allow nothing but `execve` for it, and
+//! tries the places of `PATH` with the container's own rights.
+//!
+//! The image is one read-only segment at a fixed address:
+//!
+//! ```text
+//! ELF header, program headers | code | Header | candidates | filter | strings
+//! ```
+//!
+//! Its arguments and environment are the user's own: they stand on its stack, and it passes them on.
+//! The second `execve` makes a start longer by some 40 microseconds (`time_to_pass` in the tests), the making of the
+//! image by 10 to 25.
+
+mod code;
+mod image;
+pub mod outcome;
+#[cfg(test)]
+mod tests;
+
+use std::ffi::{CStr, CString};
+use std::os::fd::{OwnedFd, RawFd};
+
+use rustix::fs::{MemfdFlags, SealFlags};
+use rustix::io::Errno;
+
+use crate::seccomp::Program;
+use jobc_sys::error::{Error, Kind, Result};
+
+/// The name of the file in memory; `/proc/self/exe` shows `/memfd:jobc-exec` for the moment it runs.
+const NAME: &CStr = c"jobc-exec";
+
+/// What `reply` says when the listener was taken.
+pub const TAKEN: u8 = b'1';
+
+/// What a security module is to make of the program: a text for one of the process's attributes (proc_pid_attr(5)).
+#[derive(Clone, Copy, Debug)]
+pub struct Label<'a> {
+    /// The folder of the process's own attributes, by its descriptor's number in the process that executes the trampoline. There
+    /// it must not be close-on-exec; the trampoline closes it.
+    pub attributes: RawFd,
+    /// The attribute's file in it.
+    pub file: &'a CStr,
+    /// What is written.
+    pub text: &'a [u8],
+}
+
+/// Makes a trampoline: a sealed executable in memory, to be run by `execveat(fd, "", argv, envp, AT_EMPTY_PATH)` with
+/// the arguments and the environment of the user's program.
+///
+/// It writes the label, loads the filter, which needs no-new-privileges or CAP_SYS_ADMIN, and executes the first candidate that can be
+/// executed, going on after "not found" and "permission denied" as execvp(3) does. On success `report` closes. On
+/// failure the trampoline writes a [`Failure`] to it and exits: 127 where no candidate was found, 126 where one was,
+/// 125 where the label or the filter was refused.
+///
+/// `report` is a descriptor's number in the process that executes the trampoline. There it must not be close-on-exec,
+/// as it must live through one `execve`; the trampoline makes it so for the second.
+///
+/// A filter with a listener ([`Program::notifies`]) needs `reply`, another such descriptor: the trampoline writes
+/// [`Failure::LISTENER`] with the listener's number to `report`, and goes on when it reads [`TAKEN`] from `reply`. At its end,
+/// at another byte and after 30 seconds it exits with 125.
+///
+/// The trampoline must not execute itself without end where a candidate is `/proc/self/exe`, or a script whose
+/// interpreter is. The second time `report` is closed, and that is how it knows: it says so on standard error and exits
+/// with 126.
+///
+/// # Errors
+/// [`Kind::Machine`] where the kernel gives no executable memory file, as with the sysctl `vm.memfd_noexec` at 2.
+pub fn build(
+    candidates: &[CString],
+    filter: Option<&Program>,
+    label: Option<Label<'_>>,
+    report: RawFd,
+    reply: Option<RawFd>,
+) -> Result<OwnedFd> {
+    let image = image::of(code::bytes(), candidates, filter, label, report, reply);
+    let file = executable_memory().map_err(refused)?;
+    fill(&file, &image).map_err(|errno| Error::machine("write the program that starts the user's", errno))?;
+    Ok(file)
+}
+
+/// An empty file in memory that may be executed. Kernels before 6.3 know no `MFD_EXEC`, and need none.
+fn executable_memory() -> rustix::io::Result<OwnedFd> {
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+    match rustix::fs::memfd_create(NAME, flags | MemfdFlags::EXEC) {
+        Err(Errno::INVAL) => rustix::fs::memfd_create(NAME, flags),
+        result => result,
+    }
+}
+
+fn refused(errno: Errno) -> Error {
+    let error = Error::machine("make an executable file in memory", errno);
+    match errno {
+        Errno::ACCESS => error.help("the sysctl `vm.memfd_noexec` is 2 here; set it to 0 or 1"),
+        _ => error,
+    }
+}
+
+fn fill(file: &OwnedFd, image: &[u8]) -> rustix::io::Result<()> {
+    let mut rest = image;
+    while !rest.is_empty() {
+        rest = &rest[rustix::io::write(file, rest)?..];
+    }
+    rustix::fs::fcntl_add_seals(
+        file,
+        SealFlags::SEAL | SealFlags::SHRINK | SealFlags::GROW | SealFlags::WRITE,
+    )
+}
+
+/// What a trampoline reports when it cannot execute the user's program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// No candidate could be executed; the error number of the last, or `EACCES` where any of them gave that.
+    Exec(Errno),
+    /// The kernel refused the system-call filter.
+    Filter(Errno),
+    /// The kernel refused the security module's label.
+    Label(Errno),
+    /// The kernel did not execute the trampoline with the program's arguments and environment.
+    Start(Errno),
+    /// A step between the start and the trampoline failed. The process that carries the steps out says so itself.
+    Step(Errno),
+}
+
+impl Failure {
+    /// How many bytes a report has.
+    pub const SIZE: usize = 4;
+
+    /// Reads a report: the error number, with a bit added that says what failed.
+    pub fn of(report: [u8; Self::SIZE]) -> Self {
+        let code = u32::from_ne_bytes(report);
+        let errno = Errno::from_raw_os_error((code & 0xfff).max(1).cast_signed());
+        match code & (Self::FILTER | Self::STEP | Self::LABEL | Self::START) {
+            0 => Self::Exec(errno),
+            Self::START => Self::Start(errno),
+            Self::STEP => Self::Step(errno),
+            Self::LABEL => Self::Label(errno),
+            _ => Self::Filter(errno),
+        }
+    }
+
+    /// The report that says this.
+    pub fn report(self) -> [u8; Self::SIZE] {
+        let (errno, bit) = match self {
+            Self::Exec(errno) => (errno, 0),
+            Self::Filter(errno) => (errno, Self::FILTER),
+            Self::Label(errno) => (errno, Self::LABEL),
+            Self::Step(errno) => (errno, Self::STEP),
+            Self::Start(errno) => (errno, Self::START),
+        };
+        (errno.raw_os_error().unsigned_abs() | bit).to_ne_bytes()
+    }
+
+    /// The bit of a report that stands for the filter. Error numbers are below 4,096.
+    const FILTER: u32 = 0x1_0000;
+
+    /// The bit of a report that stands for a step.
+    const STEP: u32 = 0x2_0000;
+
+    /// The bit of a report that stands for the label.
+    const LABEL: u32 = 0x4_0000;
+
+    /// The bit of a report that stands for the trampoline's own start.
+    const START: u32 = 0x10_0000;
+
+    /// The bit of a report that is none of a failure: the other bits below are the number of the filter's listener.
+    pub const LISTENER: u32 = 0x8_0000;
+
+    /// The listener's number, where a report is of one.
+    pub fn listener(report: [u8; Self::SIZE]) -> Option<RawFd> {
+        let code = u32::from_ne_bytes(report);
+        (code & Self::LISTENER != 0).then(|| (code & (Self::LISTENER - 1)).cast_signed())
+    }
+
+    /// The error for a user, about the program they named.
+    pub fn error(self, program: &str) -> Error {
+        match self {
+            Self::Exec(errno @ (Errno::NOENT | Errno::NOTDIR)) => {
+                let message = format!("cannot execute `{program}`: {}", jobc_sys::error::describe(errno));
+                Error::new(Kind::NotFound, message)
+                    .at("/process/args/0")
+                    .help("it is looked for in the container, along its `PATH`; a script's interpreter must be there too")
+            }
+            Self::Exec(errno) => {
+                let message = format!("cannot execute `{program}`: {}", jobc_sys::error::describe(errno));
+                let error = Error::new(Kind::NotExecutable, message).at("/process/args/0");
+                match errno {
+                    Errno::NOEXEC => {
+                        error.help("it is made for another architecture, or a script without `#!`")
+                    }
+                    Errno::PERM => error.help("the system-call filter must allow `execve`"),
+                    _ => error,
+                }
+            }
+            Self::Step(Errno::CHILD) => {
+                Error::new(Kind::Hook, "a startContainer hook failed").at("/hooks/startContainer")
+            }
+            Self::Start(errno) => {
+                let error = Error::machine("execute the start of the program", errno);
+                match errno {
+                    Errno::TOOBIG => error.at("/process/args").help(
+                        "arguments and environment together may take a quarter of the stack's limit, at most 6 MiB; write some to a file",
+                    ),
+                    _ => error,
+                }
+            }
+            Self::Step(errno) => Error::machine("make the last steps to the program", errno),
+            Self::Filter(errno) => {
+                let error = Error::machine("load the system-call filter", errno).at("/linux/seccomp");
+                match errno {
+                    Errno::AGAIN => {
+                        error.help("the limit of processes must leave room for one more meanwhile")
+                    }
+                    Errno::BUSY => error.help("somebody listens to the calls of this process already"),
+                    _ => error,
+                }
+            }
+            Self::Label(errno) => crate::labels::refused(errno),
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! The process's user, groups, umask and home.
+//!
+//! What stands in the container's own /etc/passwd and /etc/group was made by whoever made the image. Both are read through
+//! the root's descriptor without ever leaving the root, only if they are ordinary files, and only up to a bound.
+
+mod accounts;
+
+use std::ffi::CString;
+use std::path::PathBuf;
+
+use crate::config::user::MOST_GROUPS;
+use crate::root::layers::Layers;
+use accounts::{GROUP, PASSWD, read};
+use jobc_sys::accounts::{groups, id, users};
+use jobc_sys::error::{Error, Kind, Result};
+
+/// A user whom the container's own files know by name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Account {
+    /// User id.
+    pub uid: u32,
+    /// Group id.
+    pub gid: u32,
+    /// Further groups, in ascending order.
+    pub additional: Vec<u32>,
+}
+
+/// The home of a user, as the /etc/passwd of the layers of `root`, lowest first, says: what `HOME` is where config.json's environment has none.
+///
+/// `/` where there is no such file that can be read, no such user in it, or no absolute path.
+pub fn home(root: &[PathBuf], uid: u32) -> CString {
+    let passwd = Layers::open(root).ok().and_then(|root| read(&root, PASSWD).ok());
+    let home = passwd.as_ref().and_then(|passwd| users(passwd).find(|entry| entry.uid == uid));
+    let home = home.map(|entry| entry.home).filter(|home| home.starts_with('/')).unwrap_or("/");
+    CString::new(home).unwrap_or_else(|_| c"/".to_owned())
+}
+
+/// Looks up `USER[:GROUP]`, as an image or a job file writes it, in the container's /etc/passwd and /etc/group.
+///
+/// Either part is a name or a number; a name wins over an equal number. Without a group it is the user's own, and the
+/// further groups are those whose line names the user; with one there are no further ones. A number need not be listed.
+pub fn lookup(root: &Layers, text: &str) -> Result<Account> {
+    let (user, group) = text.split_once(':').map_or((text, None), |(user, group)| (user, Some(group)));
+    if user.is_empty() || group == Some("") {
+        return Err(Error::new(Kind::Config, format!("`{text}` is not a user"))
+            .help("write `USER` or `USER:GROUP`, names or numbers"));
+    }
+    let passwd = read(root, PASSWD)?;
+    let entry = users(&passwd).find(|entry| entry.name == user);
+    let entry = entry.or_else(|| id(user).and_then(|uid| users(&passwd).find(|entry| entry.uid == uid)));
+    let Some(uid) = entry.map(|entry| entry.uid).or_else(|| id(user)) else {
+        return Err(absent("user", user, "passwd"));
+    };
+    let text = read(root, GROUP)?;
+    if let Some(group) = group {
+        let entry = groups(&text).find(|entry| entry.name == group);
+        let gid = entry.map(|entry| entry.gid).or_else(|| id(group));
+        return gid
+            .map(|gid| Account { uid, gid, additional: Vec::new() })
+            .ok_or_else(|| absent("group", group, "group"));
+    }
+    let Some(entry) = entry else { return Ok(Account { uid, ..Account::default() }) };
+    let own = groups(&text).filter(|group| group.members().any(|member| member == entry.name));
+    let mut additional: Vec<u32> = own.map(|group| group.gid).collect();
+    additional.sort_unstable();
+    additional.dedup();
+    additional.truncate(MOST_GROUPS);
+    Ok(Account { uid, gid: entry.gid, additional })
+}
+
+fn absent(what: &str, name: &str, file: &str) -> Error {
+    Error::new(Kind::Config, format!("the container has no {what} `{name}` in /etc/{file}"))
+        .help("write its number, or a name the image has")
+}
+
+#[cfg(test)]
+mod tests;

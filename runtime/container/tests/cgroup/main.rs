@@ -1,0 +1,135 @@
+//! Control groups of the kernel that runs: what is written is read back, and what a limit promises is tried.
+//!
+//! The cases hold for every arrangement of control groups. They run on this machine's, and `under.rs` runs them again
+//! under kernels of their own that have version 2, version 1, and both. Without the right to make groups they are
+//! skipped aloud.
+#![forbid(unsafe_code)]
+
+mod devices;
+mod given;
+mod life;
+mod limits;
+mod under;
+mod update;
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use jobc_container::cgroup::{Cgroup, Layout, Request, Unenforced, Unified};
+use jobc_sys::error::{Error, Result};
+use oci_spec::runtime::LinuxResources;
+use serde_json::Value;
+
+/// A group of a test's own, which is removed with what is in it.
+struct Trial {
+    cgroup: Cgroup,
+    unenforced: Vec<Unenforced>,
+    layout: Layout,
+}
+
+/// The layout here, or nothing where this process may not make groups with limits.
+fn layout() -> Option<Layout> {
+    let layout = Layout::detect().expect("the layout is read");
+    let v1 = layout.hierarchies.iter().map(|hierarchy| &hierarchy.mount);
+    let mut mounts = v1.chain(layout.unified.iter().map(|unified| &unified.mount)).peekable();
+    let writable = |mount: &PathBuf| rustix::fs::access(mount, rustix::fs::Access::WRITE_OK).is_ok();
+    let given = mounts.peek().is_some() && mounts.all(writable);
+    // The root of a container's own namespace looks like the root of the tree, and holds the container's processes.
+    let passes_on = |unified: &Unified| !unified.mount.join("cgroup.type").exists();
+    if rustix::process::geteuid().is_root() && given && layout.unified.iter().all(passes_on) {
+        return Some(layout);
+    }
+    eprintln!("skipped: only root can make control groups, where the root of their tree can be written");
+    None
+}
+
+/// The path of a group that no other test, and no other run, has.
+fn path(name: &str) -> String {
+    format!("/jobc-test-{}-{name}/main-0", std::process::id())
+}
+
+fn resources(json: &Value) -> LinuxResources {
+    serde_json::from_value(json.clone()).expect("resources of the specification")
+}
+
+/// Makes a group with limits; nothing where the test must be skipped.
+fn try_make(name: &str, json: &Value, allow_unenforced: bool) -> Option<Result<Trial>> {
+    let layout = layout()?;
+    let (resources, path) = (resources(json), path(name));
+    let request = Request {
+        id: name,
+        path: Some(&path),
+        resources: Some(&resources),
+        allow_unenforced,
+        ..Request::default()
+    };
+    Some(Cgroup::create(&layout, &request).map(|(cgroup, unenforced)| Trial { cgroup, unenforced, layout }))
+}
+
+fn make(name: &str, json: &Value) -> Option<Trial> {
+    let trial = try_make(name, json, false)?.unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(trial.unenforced, []);
+    Some(trial)
+}
+
+fn refusal(name: &str, json: &Value) -> Option<Error> {
+    Some(try_make(name, json, false)?.err().expect("this cannot be enforced"))
+}
+
+impl Trial {
+    /// The content of the first of the files that is in one of the groups.
+    fn read(&self, files: &[&str]) -> String {
+        self.find(files).unwrap_or_else(|| panic!("none of {files:?} is in {:?}", self.cgroup.saved()))
+    }
+
+    fn find(&self, files: &[&str]) -> Option<String> {
+        let folders: Vec<&Path> = self.cgroup.folders().collect();
+        files
+            .iter()
+            .flat_map(|file| folders.iter().map(move |folder| folder.join(file)))
+            .find_map(|path| std::fs::read_to_string(path).ok().map(|text| text.trim().to_owned()))
+    }
+
+    /// Starts a shell script that is in the group from its first line.
+    fn start(&self, script: &str) -> Child {
+        let mut child = Command::new("sh")
+            .args(["-c", &format!("read -r _\n{script}")])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("a shell starts");
+        for folder in self.cgroup.folders() {
+            std::fs::write(folder.join("cgroup.procs"), child.id().to_string()).expect("the shell is moved");
+        }
+        child.stdin.take().expect("it is piped").write_all(b"go\n").expect("the shell waits");
+        child
+    }
+
+    /// Runs a shell script in the group: its exit code, or minus the signal, and its output.
+    fn run(&self, script: &str) -> (i32, String) {
+        let done = self.start(script).wait_with_output().expect("the shell ends");
+        let code = done.status.code().unwrap_or_else(|| {
+            -std::os::unix::process::ExitStatusExt::signal(&done.status)
+                .expect("it ended by a code or a signal")
+        });
+        let text =
+            String::from_utf8_lossy(&done.stdout).into_owned() + &String::from_utf8_lossy(&done.stderr);
+        (code, text.trim().to_owned())
+    }
+}
+
+impl Drop for Trial {
+    fn drop(&mut self) {
+        let done = self.cgroup.kill().and_then(|()| self.cgroup.remove());
+        // A group that was made where another had been has not made the folder above it.
+        for folder in self.cgroup.folders() {
+            let _ = folder.parent().map(std::fs::remove_dir);
+        }
+        if !std::thread::panicking() {
+            done.unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(self.cgroup.folders().filter(|folder| folder.exists()).count(), 0);
+        }
+    }
+}

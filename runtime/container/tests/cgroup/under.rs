@@ -1,0 +1,91 @@
+//! All cases once more under kernels of their own, each with another arrangement of control groups.
+
+use std::path::Path;
+use std::process::Command;
+
+/// Whether a kernel of its own can be started here; a reason, said aloud, where it cannot.
+fn is_installed(what: &str, probe: &str) -> bool {
+    if std::env::var_os("JOBC_UNDER").is_some() {
+        return false;
+    }
+    let found = Command::new("sh").args(["-c", probe]).status().is_ok_and(|status| status.success());
+    let required = std::env::var_os("JOBC_ORACLES").is_some_and(|value| value == "required");
+    assert!(found || !required, "{what} is not installed; `tests/oracles/install` installs it");
+    if !found {
+        eprintln!("skipped: {what} is not installed; `tests/oracles/install` installs it");
+    }
+    found
+}
+
+/// Runs this program's tests of that name under a kernel that `tests/vm/<runner>` starts; its output.
+fn run(runner: &[&str], name: &str) -> String {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/vm");
+    let done = Command::new(folder.join(runner[0]))
+        .args(&runner[1..])
+        .args(["-t", "300"])
+        .arg(std::env::current_exe().expect("this program"))
+        .args(["--test-threads=1", "--nocapture", name])
+        .env("JOBC_UNDER", runner.join(" "))
+        .output()
+        .expect("the runner starts");
+    let text = String::from_utf8_lossy(&done.stdout).into_owned() + &String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.success(), "{}\n{text}", done.status);
+    assert!(text.contains(" 0 failed"), "{text}");
+    assert!(!text.contains(" 0 passed"), "{text}");
+    assert!(!text.contains("skipped: only root"), "{text}");
+    println!("{text}");
+    text
+}
+
+fn check(arrangement: &str) {
+    if is_installed("`linux.uml`", "command -v linux.uml busybox >/dev/null") {
+        run(&["uml", "-c", arrangement], "");
+    }
+}
+
+#[test]
+fn under_version_2() {
+    check("v2");
+}
+
+#[test]
+fn under_version_1() {
+    check("v1");
+}
+
+#[test]
+fn under_version_1_with_a_unified_tree() {
+    check("hybrid");
+}
+
+/// User-mode kernels have neither CPU sets nor huge pages.
+#[test]
+fn under_a_kernel_with_every_controller() {
+    let kernel = concat!(env!("CARGO_MANIFEST_DIR"), "/../../.oracles/vm/vmlinuz");
+    let probe = format!("command -v qemu-system-x86_64 busybox >/dev/null && test -r {kernel}");
+    if is_installed("an emulator with a kernel", &probe) {
+        let text = run(&["qemu"], "limits::");
+        assert!(!text.contains("skipped"), "{text}");
+    }
+}
+
+#[test]
+fn the_runner_tells_how_a_command_ended() {
+    if !is_installed("`linux.uml`", "command -v linux.uml busybox >/dev/null") {
+        return;
+    }
+    let run = |arguments: &[&str]| {
+        let runner = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/vm/uml");
+        let done = Command::new(runner).args(arguments).output().expect("the runner starts");
+        (done.status.code(), String::from_utf8_lossy(&done.stdout).into_owned())
+    };
+    let script = "test -t 1 && echo terminal; id -u; cat /proc/self/cgroup; printf 'two  words'; exit 7";
+    let expected = "65534\n0::/\ntwo  words".to_owned();
+    assert_eq!(run(&["-u", "nobody", "sh", "-c", script]), (Some(7), expected));
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().to_str().expect("UTF-8");
+    assert_eq!(run(&["-w", path, "sh", "-c", &format!("echo seen >{path}/file")]).0, Some(0));
+    assert_eq!(std::fs::read_to_string(folder.path().join("file")).expect("it was written"), "seen\n");
+    assert_eq!(run(&["-t", "2", "sleep", "100"]).0, Some(124));
+    assert_eq!(run(&["busybox", "poweroff", "-f"]).0, Some(125));
+}

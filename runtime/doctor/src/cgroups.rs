@@ -1,0 +1,309 @@
+//! Control groups: which versions there are, which controllers, and what this user may do there.
+//!
+//! Whether limits can be had is not guessed: a container's groups are planned, as for a start, and the plan is thrown
+//! away ([`jobc_container::cgroup::Plan`]).
+
+use std::path::Path;
+
+use super::check::{Check, Found, Need};
+use super::distribution::Distribution;
+use super::machine::{As, Lacking, Machine};
+use jobc_container::cgroup::{Controller, DELEGATE, Layout, Version};
+
+pub(super) const CHECKS: &[Check] = &[
+    Check {
+        name: "cgroup.version",
+        purpose: "limits, and knowing all processes of a container; version 2 lets normal users have them too",
+        need: Need::Nobody(""),
+        look: version,
+    },
+    Check {
+        name: "cgroup.controllers",
+        purpose: "limits of memory, CPU time, processes, CPUs, disk traffic and huge pages",
+        need: Need::Nobody(""),
+        look: controllers,
+    },
+    Check {
+        name: "cgroup.delegated",
+        purpose: "limits set by this user",
+        need: Need::Nobody("limits"),
+        look: delegated,
+    },
+    Check {
+        name: "cgroup.born-inside",
+        purpose: "starting a process inside its group, ending and freezing all of a group at once",
+        need: Need::Nobody(""),
+        look: born_inside,
+    },
+    Check {
+        name: "cgroup.swap",
+        purpose: "limits of swap, so that a limit of memory means what it says",
+        need: Need::Nobody(""),
+        look: swap,
+    },
+    Check {
+        name: "cgroup.devices",
+        purpose: "refusing devices that a container makes nodes for",
+        need: Need::Nobody(""),
+        look: devices,
+    },
+];
+
+/// Where control groups are, by what the machine tells.
+fn layout(machine: &dyn Machine) -> Layout {
+    let read = |path: &str| machine.read(path).unwrap_or_default();
+    let mut layout = Layout::parse(&read("/proc/self/mountinfo"), &read("/proc/self/cgroup"));
+    if let Some(unified) = &mut layout.unified {
+        let list = read(&text(&unified.mount.join("cgroup.controllers")));
+        unified.controllers =
+            list.split_whitespace().filter_map(Controller::named).collect::<Vec<_>>().into();
+    }
+    layout
+}
+
+fn text(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
+
+fn version(machine: &dyn Machine) -> Found {
+    let layout = layout(machine);
+    let unified = Distribution::of(machine).boot_with("systemd.unified_cgroup_hierarchy=1");
+    match &layout.unified {
+        Some(tree) if layout.is_unified() => Found::ok(format!("version 2 at {}", tree.mount.display())),
+        Some(tree) => {
+            Found::limited(format!("version 1, with a tree of version 2 at {}", tree.mount.display()))
+                .fix(unified)
+        }
+        None if layout.hierarchies.is_empty() => {
+            Found::missing("no control groups are mounted").fix("mount -t cgroup2 none /sys/fs/cgroup")
+        }
+        None => Found::limited("version 1").fix(unified),
+    }
+}
+
+/// What bundles of jobs limit.
+const LIMITING: [Controller; 6] = [
+    Controller::Memory,
+    Controller::Cpu,
+    Controller::Pids,
+    Controller::Cpuset,
+    Controller::Io,
+    Controller::Hugetlb,
+];
+
+fn controllers(machine: &dyn Machine) -> Found {
+    let layout = layout(machine);
+    let (there, lacking): (Vec<_>, Vec<_>) =
+        LIMITING.into_iter().partition(|controller| layout.version(*controller).is_some());
+    let names = |list: &[Controller]| list.iter().map(|one| one.name()).collect::<Vec<_>>().join(", ");
+    if lacking.is_empty() {
+        return Found::ok(names(&there));
+    }
+    let found = if there.is_empty() {
+        Found::missing(format!("none of {}", names(&lacking)))
+    } else {
+        Found::limited(format!("{}; not {}", names(&there), names(&lacking)))
+    };
+    // Some distributions build a controller in and leave it off (proc(5), /proc/cgroups, field `enabled`).
+    let kernel = machine.read("/proc/cgroups").unwrap_or_default();
+    let off: Vec<String> = kernel
+        .lines()
+        .map(|line| line.split('\t').collect::<Vec<_>>())
+        .filter(|fields| fields.get(3) == Some(&"0"))
+        .filter_map(|fields| {
+            Controller::named(fields[0]).filter(|one| lacking.contains(one)).map(|_| fields[0])
+        })
+        .map(|name| format!("cgroup_enable={name}"))
+        .collect();
+    if off.is_empty() { found } else { found.fix(Distribution::of(machine).boot_with(&off.join(" "))) }
+}
+
+/// What a container must at least be held to.
+const LEAST: &str = "limits=memory+pids";
+const LEAST_OF_ALL: [Controller; 2] = [Controller::Memory, Controller::Pids];
+
+fn delegated(machine: &dyn Machine) -> Found {
+    let layout = layout(machine);
+    // Besides, of what is there: systemd hands on some controllers and keeps others.
+    let mut all = LEAST.to_owned();
+    for controller in [Controller::Cpu, Controller::Cpuset] {
+        if layout.version(controller).is_some() {
+            all += &format!("+{}", controller.name());
+        }
+    }
+    match (machine.attempt(LEAST, As::Me), machine.attempt(&all, As::Me)) {
+        (Ok(groups), Ok(_)) => {
+            let group = first_line(&groups).split_once(' ').map_or("", |(_, folder)| folder);
+            Found::ok(format!("groups can be made, such as {group}"))
+        }
+        (Ok(_), Err(why)) => {
+            let found = Found::limited(reason(&why));
+            if machine.user().is_root() { found } else { found.fix(hand_on(machine)) }
+        }
+        (Err(_), _) if layout == Layout::default() => {
+            Found::missing("no control groups").follows("cgroup.version")
+        }
+        (Err(why), _) if machine.user().is_root() => {
+            let fix = "mount the control groups writable, or leave the container this is in";
+            Found::missing(reason(&why)).fix(fix)
+        }
+        (Err(why), _) if !layout.is_unified() => {
+            Found::missing(reason(&why)).fixes(advice(machine, &why)).fixes(given(machine))
+        }
+        (Err(why), _) => match machine.scope() {
+            Ok(there) => in_scope(&layout, &there),
+            Err(Lacking { why: also, fix }) => {
+                // A group that holds processes can be helped without systemd.
+                let own = advice(machine, &why).filter(|advice| !advice.contains("systemd-run"));
+                let by_systemd = fix.filter(|_| has_systemd(machine));
+                let given = if by_systemd.is_some() { vec![] } else { given(machine) };
+                let found = Found::missing(format!("{}, and {also}", reason(&why)));
+                found.fixes(own).fixes(by_systemd).fixes(given)
+            }
+        },
+    }
+}
+
+/// What is to be had in a scope that this user's systemd makes for a job, as `jobc run` asks it.
+fn in_scope(layout: &Layout, there: &[Controller]) -> Found {
+    let wanted = [Controller::Memory, Controller::Pids, Controller::Cpu, Controller::Cpuset];
+    let names = |list: Vec<Controller>| list.iter().map(|one| one.name()).collect::<Vec<_>>().join(", ");
+    let (has, lacks): (Vec<_>, Vec<_>) =
+        wanted.into_iter().filter(|one| layout.version(*one).is_some()).partition(|one| there.contains(one));
+    let least = LEAST_OF_ALL.iter().all(|one| has.contains(one));
+    if lacks.is_empty() {
+        return Found::ok(format!("this user's systemd makes a scope for each job, with {}", names(has)));
+    }
+    if least {
+        let words = format!(
+            "this user's systemd makes a scope for each job, with {}; it was not given {}",
+            names(has),
+            names(lacks)
+        );
+        return Found::limited(words).fix(DELEGATE);
+    }
+    Found::missing(format!("this user's systemd was not given {}", names(lacks))).fix(DELEGATE)
+}
+
+fn first_line(text: &str) -> &str {
+    text.lines().next().unwrap_or_default()
+}
+
+/// Why a limit cannot be had: the words of the plan, without the step's name.
+fn reason(why: &str) -> &str {
+    let line = first_line(why);
+    line.split_once(": ").map_or(line, |(_, reason)| reason)
+}
+
+/// What the plan advises, but for going on without the limit and for a systemd that is not there.
+fn advice(machine: &dyn Machine, why: &str) -> Option<String> {
+    let (advice, _) = why.lines().nth(1)?.split_once("; or ")?;
+    (has_systemd(machine) || !advice.contains("systemd-run")).then(|| advice.to_owned())
+}
+
+/// How a user is given groups where nobody gave any.
+fn given(machine: &dyn Machine) -> Vec<String> {
+    let user = machine.user();
+    let name = user.name.unwrap_or_else(|| user.uid.to_string());
+    let layout = layout(machine);
+    match &layout.unified {
+        Some(_) if !layout.is_unified() => {}
+        Some(tree) if !has_systemd(machine) => {
+            return vec![format!(
+                "as root: mkdir {}/{name}, chown it with its cgroup.procs and cgroup.subtree_control to {name}, and \
+                 start their shell in a group below it",
+                tree.mount.display()
+            )];
+        }
+        Some(tree) => {
+            let own = format!("user.slice/user-{0}.slice/user@{0}.service", user.uid);
+            let there = machine.entry(&text(&tree.mount.join(own))).is_some();
+            let log_in =
+                "log in by ssh, at a terminal or with machinectl shell, so that systemd makes groups";
+            return if there { vec![] } else { vec![log_in.to_owned()] };
+        }
+        None => {}
+    }
+    vec![format!(
+        "as root: make a group for {name} in each tree of version 1, chown it, and start their shell in it"
+    )]
+}
+
+/// How more controllers get to a user's groups.
+fn hand_on(machine: &dyn Machine) -> String {
+    if !has_systemd(machine) {
+        return "as root: write `+cpu +cpuset` to cgroup.subtree_control of the groups above".to_owned();
+    }
+    DELEGATE.to_owned()
+}
+
+/// Whether systemd is the first process (sd_booted(3)).
+fn has_systemd(machine: &dyn Machine) -> bool {
+    machine.entry("/run/systemd/system").is_some()
+}
+
+fn born_inside(machine: &dyn Machine) -> Found {
+    if layout(machine).unified.is_none() {
+        return Found::missing("no tree of version 2").fix("mount -t cgroup2 none /sys/fs/cgroup/unified");
+    }
+    // Nothing is limited, so this asks for a place alone.
+    let groups = machine.attempt("limits=", As::Me).unwrap_or_default();
+    let group = groups.lines().find_map(|line| line.strip_prefix("v2 ")).map(str::to_owned);
+    let scope = || {
+        let helps = !machine.user().is_root() && layout(machine).is_unified() && machine.scope().is_ok();
+        helps.then(|| "a scope of this user's systemd".to_owned())
+    };
+    let Some(group) = group.or_else(scope) else {
+        return Found::missing("this user may make no group of version 2").follows("cgroup.delegated");
+    };
+    match super::kernel::number(machine) {
+        Some(number) if number < (5, 7) => Found::missing("Linux 5.7 brought it").fix("use a newer kernel"),
+        Some(number) if number < (5, 14) => {
+            Found::limited("started inside, but only Linux 5.14 ends a group at once")
+                .fix("use a newer kernel")
+        }
+        _ => Found::ok(format!("in {group}")),
+    }
+}
+
+fn swap(machine: &dyn Machine) -> Found {
+    let swaps = machine.read("/proc/swaps").unwrap_or_default().lines().skip(1).count();
+    let there = if swaps == 0 { "there is no swap" } else { "there is swap" };
+    let is_there = |path: &Path| machine.entry(&text(path)).is_some();
+    let layout = layout(machine);
+    let counted = if let Some(tree) = layout.hierarchy(Controller::Memory) {
+        Some(is_there(&tree.mount.join("memory.memsw.limit_in_bytes")))
+    } else if let Some(tree) = &layout.unified {
+        // The root group has no such file, so another group answers, of those that limit memory at all.
+        let below = machine.names(&text(&tree.mount)).into_iter().map(|name| tree.mount.join(name));
+        let own = tree.own.iter().map(|own| tree.mount.join(own));
+        let limiting = own.chain(below).find(|group| is_there(&group.join("memory.max")));
+        limiting.map(|group| is_there(&group.join("memory.swap.max")))
+    } else {
+        return Found::missing("no control groups").follows("cgroup.version");
+    };
+    match counted {
+        Some(true) => Found::ok(format!("counted; {there}")),
+        None => Found::limited(format!("not known, for no group here limits memory; {there}")),
+        Some(false) if swaps == 0 => Found::limited(format!("not counted; {there}")),
+        Some(false) => Found::missing(format!("not counted; {there}"))
+            .fix(Distribution::of(machine).boot_with("swapaccount=1")),
+    }
+}
+
+fn devices(machine: &dyn Machine) -> Found {
+    if !machine.user().is_root() {
+        return Found::ok("not needed: a normal user's container cannot make nodes");
+    }
+    match layout(machine).version(Controller::Devices) {
+        Some(Version::V1) => return Found::ok("by the controller of version 1"),
+        Some(Version::V2) => {}
+        None => return Found::missing("no control groups").follows("cgroup.version"),
+    }
+    if super::capabilities::effective(machine)
+        .is_some_and(|set| set & super::capabilities::ADMINISTRATION != 0)
+    {
+        return Found::ok("by BPF programs in version 2");
+    }
+    Found::missing("no right to attach BPF programs").follows(super::capabilities::SET_UP)
+}

@@ -1,0 +1,90 @@
+//! A row of the table, and what it saw.
+
+use serde::Serialize;
+
+use super::machine::Machine;
+
+/// One thing a machine may have.
+pub(super) struct Check {
+    /// Its stable name, `subject.thing`.
+    pub(super) name: &'static str,
+    /// What it is for, as words that follow "for".
+    pub(super) purpose: &'static str,
+    /// Whether containers can be run without it.
+    pub(super) need: Need,
+    /// Looks.
+    pub(super) look: fn(&dyn Machine) -> Found,
+}
+
+/// Who cannot run containers where something is missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Need {
+    /// Nobody can, for the kernel lacks it.
+    Everyone,
+    /// Whoever asks cannot; others may.
+    Asker,
+    /// Root cannot.
+    Root,
+    /// A normal user cannot.
+    User,
+    /// Containers run; the words say without what, and are empty where most do well without it.
+    Nobody(&'static str),
+}
+
+/// How far something is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    /// All of it.
+    Ok,
+    /// Some of it, or not for this user.
+    Limited,
+    /// Nothing of it.
+    Missing,
+}
+
+/// What a check saw.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Found {
+    pub(super) status: Status,
+    pub(super) words: String,
+    pub(super) fix: Vec<String>,
+    /// The check that tells why, where this one only follows from it.
+    pub(super) follows: Option<&'static str>,
+}
+
+impl Found {
+    pub(super) fn new(status: Status, words: impl Into<String>) -> Self {
+        Self { status, words: words.into(), fix: vec![], follows: None }
+    }
+
+    pub(super) fn ok(words: impl Into<String>) -> Self {
+        Self::new(Status::Ok, words)
+    }
+
+    pub(super) fn limited(words: impl Into<String>) -> Self {
+        Self::new(Status::Limited, words)
+    }
+
+    pub(super) fn missing(words: impl Into<String>) -> Self {
+        Self::new(Status::Missing, words)
+    }
+
+    /// Adds a command, a setting, or words, that would help.
+    pub(super) fn fix(mut self, fix: impl Into<String>) -> Self {
+        self.fix.push(fix.into());
+        self
+    }
+
+    /// Sends the reader to the check that this one follows from.
+    pub(super) fn follows(mut self, name: &'static str) -> Self {
+        self.follows = Some(name);
+        self.fix(format!("see {name}"))
+    }
+
+    /// Adds several.
+    pub(super) fn fixes(mut self, fixes: impl IntoIterator<Item = String>) -> Self {
+        self.fix.extend(fixes);
+        self
+    }
+}

@@ -1,0 +1,103 @@
+//! How things are installed and set on the distribution that runs here.
+
+use super::machine::Machine;
+
+/// What runs here: whose packages it takes, and what starts its kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Distribution {
+    family: Family,
+    start: Start,
+}
+
+/// A family of distributions, by its package manager.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Family {
+    Debian,
+    Fedora,
+    Suse,
+    Arch,
+    Alpine,
+    Other,
+}
+
+/// How parameters of the kernel are set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Start {
+    /// By grubby(8).
+    Grubby,
+    /// In /etc/default/grub, which update-grub(8) reads.
+    Grub,
+    /// In some other way, as in a virtual machine whose kernel stands outside of it.
+    Other,
+}
+
+/// A package under the name each family gives it.
+pub(super) struct Package {
+    pub(super) debian: &'static str,
+    pub(super) fedora: &'static str,
+    pub(super) suse: &'static str,
+    pub(super) arch: &'static str,
+    pub(super) alpine: &'static str,
+}
+
+impl Package {
+    /// A package that all call the same.
+    pub(super) const fn same(name: &'static str) -> Self {
+        Self { debian: name, fedora: name, suse: name, arch: name, alpine: name }
+    }
+}
+
+impl Distribution {
+    /// The one that os-release(5) and the programs and files of boot loaders tell of.
+    pub(super) fn of(machine: &dyn Machine) -> Self {
+        let release = machine.read("/etc/os-release").or_else(|| machine.read("/usr/lib/os-release"));
+        let release = release.unwrap_or_default();
+        let field = |name: &str| {
+            let value = release.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
+            value.unwrap_or_default().trim_matches('"').to_owned()
+        };
+        let words = format!("{} {}", field("ID"), field("ID_LIKE"));
+        let family = words.split_whitespace().find_map(|word| match word {
+            "debian" | "ubuntu" => Some(Family::Debian),
+            "fedora" | "rhel" | "centos" => Some(Family::Fedora),
+            "suse" | "opensuse" | "sles" => Some(Family::Suse),
+            "arch" => Some(Family::Arch),
+            "alpine" => Some(Family::Alpine),
+            _ => None,
+        });
+        let start = match () {
+            () if machine.program("grubby").is_some() => Start::Grubby,
+            () if machine.entry("/etc/default/grub").is_some() => Start::Grub,
+            () => Start::Other,
+        };
+        Self { family: family.unwrap_or(Family::Other), start }
+    }
+
+    /// The command that installs a package.
+    pub(super) fn install(self, package: &Package) -> String {
+        match self.family {
+            Family::Debian => format!("apt install {}", package.debian),
+            Family::Fedora => format!("dnf install {}", package.fedora),
+            Family::Suse => format!("zypper install {}", package.suse),
+            Family::Arch => format!("pacman -S {}", package.arch),
+            Family::Alpine => format!("apk add {}", package.alpine),
+            Family::Other => format!("install the package `{}`", package.debian),
+        }
+    }
+
+    /// How the kernel gets a parameter at its next start.
+    pub(super) fn boot_with(self, parameter: &str) -> String {
+        match self.start {
+            Start::Grubby => format!("grubby --update-kernel=ALL --args={parameter}, then reboot"),
+            Start::Grub => format!(
+                "add `{parameter}` to GRUB_CMDLINE_LINUX in /etc/default/grub, run update-grub, then reboot"
+            ),
+            Start::Other => format!("add `{parameter}` to the kernel's command line, then reboot"),
+        }
+    }
+}
+
+/// How a kernel setting is made, now and for good.
+pub(super) fn sysctl(name: &str, value: &str) -> String {
+    format!("echo '{name} = {value}' >>/etc/sysctl.d/60-jobc.conf && sysctl --system")
+}

@@ -1,0 +1,214 @@
+//! What this machine can do, and how to get what is missing.
+//!
+//! A [`Check`] is a row of a table: its name, what it is for, who needs it, and a small function that looks. What it
+//! looks at stands behind the trait [`Machine`], so that tests can describe machines. Where the kernel can be asked, it
+//! is: a namespace counts as there when a process of this user got one, not when a setting says so. Such tries are made
+//! by a [`probe`] in a process of its own, which ends with all it made, so nothing on the machine changes. A program or
+//! a try that takes longer than [`machine::PATIENCE`] is ended, and a check that does not come back, as from a file
+//! system whose server is gone, is left behind.
+#![cfg(target_os = "linux")]
+#![allow(clippy::similar_names, reason = "uid and gid, list and last: the words of the subject")]
+
+mod capabilities;
+mod cgroups;
+mod check;
+mod distribution;
+mod file_systems;
+pub mod gpus;
+mod ids;
+mod kernel;
+mod limits;
+pub mod machine;
+mod namespaces;
+mod network;
+mod places;
+pub mod probe;
+pub mod runtimes;
+mod security;
+
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+
+use serde::Serialize;
+
+use check::{Check, Found, Need};
+
+pub use check::Status;
+pub use machine::{Machine, ThisMachine};
+
+/// The subjects in the order they are shown.
+const SUBJECTS: [(&str, &[Check]); 12] = [
+    ("kernel", kernel::CHECKS),
+    ("namespaces", namespaces::CHECKS),
+    ("user ids", ids::CHECKS),
+    ("control groups", cgroups::CHECKS),
+    ("file systems", file_systems::CHECKS),
+    ("capabilities", capabilities::CHECKS),
+    ("security", security::CHECKS),
+    ("limits", limits::CHECKS),
+    ("network", network::CHECKS),
+    ("GPUs", gpus::CHECKS),
+    ("other runtimes", runtimes::CHECKS),
+    ("places", places::CHECKS),
+];
+
+/// What a machine can do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Report {
+    /// The version of this format: 1.
+    pub version: u32,
+    /// Who asked.
+    pub user: machine::User,
+    /// Whether containers can be run.
+    pub containers: Containers,
+    /// All checks, in the order of their subjects.
+    pub checks: Vec<Finding>,
+}
+
+/// Whether containers can be run, by whom.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Containers {
+    /// By root; absent where a normal user asked, who cannot know.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub root: Option<Answer>,
+    /// By the normal user who asked, or by another one where root asked.
+    pub user: Answer,
+}
+
+/// Whether somebody can run containers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Answer {
+    /// `ok`: yes; `limited`: yes, without some things; `missing`: no.
+    pub status: Status,
+    /// What they go without, or what keeps them from it: words, or names of checks.
+    pub without: Vec<String>,
+}
+
+/// One check with what it saw.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// The subject's heading.
+    pub subject: &'static str,
+    /// The check's stable name.
+    pub name: &'static str,
+    /// How far it is there.
+    pub status: Status,
+    /// What was found, in words.
+    pub found: String,
+    /// What it is for, as words that follow "for".
+    pub purpose: &'static str,
+    /// Whether whoever asked cannot run containers without it.
+    pub needed: bool,
+    /// Commands or settings that would help; empty where all is well, or where nothing can be done.
+    pub fix: Vec<String>,
+}
+
+/// How long a check may take: some make three tries.
+const LONGEST: Duration = Duration::from_secs(12);
+
+/// Looks at everything.
+pub fn examine(machine: impl Machine) -> Report {
+    let machine: Arc<dyn Machine> = Arc::new(machine);
+    examine_within(&machine, LONGEST)
+}
+
+fn examine_within(machine: &Arc<dyn Machine>, longest: Duration) -> Report {
+    let user = machine.user();
+    let root = user.is_root();
+    let mut checks = vec![];
+    let mut answer = Answer { status: Status::Ok, without: vec![] };
+    let mut for_all = true;
+    for (subject, check) in SUBJECTS.iter().flat_map(|(subject, checks)| checks.iter().map(|c| (*subject, c)))
+    {
+        let Found { status, words: found, fix, follows } = look(check, machine, longest);
+        let needed = match check.need {
+            Need::Everyone | Need::Asker => true,
+            Need::Root => root,
+            Need::User => !root,
+            Need::Nobody(_) => false,
+        };
+        answer.count(check, status, needed, follows.is_none());
+        for_all &= check.need != Need::Everyone || status != Status::Missing;
+        let Check { name, purpose, .. } = *check;
+        checks.push(Finding { subject, name, status, found, purpose, needed, fix });
+    }
+    let containers = if root {
+        let tried =
+            checks.iter().any(|check| check.name == namespaces::NORMAL_USER && check.status == Status::Ok);
+        let user = match (for_all, tried) {
+            (true, true) => Answer { status: Status::Ok, without: vec![] },
+            (true, false) => {
+                Answer { status: Status::Missing, without: vec![namespaces::NORMAL_USER.to_owned()] }
+            }
+            (false, _) => answer.clone(),
+        };
+        Containers { root: Some(answer), user }
+    } else {
+        Containers { root: None, user: answer }
+    };
+    Report { version: 1, user, containers, checks }
+}
+
+/// Looks in a thread of its own, which is left behind where it does not come back.
+fn look(check: &Check, machine: &Arc<dyn Machine>, longest: Duration) -> Found {
+    let (answer, answers) = mpsc::channel();
+    let (look, machine) = (check.look, Arc::clone(machine));
+    std::thread::spawn(move || {
+        // Nobody listens any more where it took too long.
+        let _ = answer.send(look(&*machine));
+    });
+    answers
+        .recv_timeout(longest)
+        .unwrap_or_else(|_| Found::missing(format!("no answer in {} s", longest.as_secs_f32())))
+}
+
+impl Answer {
+    /// Takes a check's outcome into account.
+    fn count(&mut self, check: &Check, status: Status, needed: bool, is_cause: bool) {
+        if needed && status == Status::Missing {
+            if self.status != Status::Missing {
+                *self = Self { status: Status::Missing, without: vec![] };
+            }
+            if is_cause {
+                self.without.push(check.name.to_owned());
+            }
+        }
+        if let Need::Nobody(without) = check.need
+            && !without.is_empty()
+            && status == Status::Missing
+            && self.status != Status::Missing
+        {
+            self.status = Status::Limited;
+            self.without.push(without.to_owned());
+        }
+    }
+}
+
+impl Report {
+    /// Whether whoever asked can run containers.
+    pub fn can_run(&self) -> bool {
+        self.containers.root.as_ref().unwrap_or(&self.containers.user).status != Status::Missing
+    }
+
+    /// Whether containers can be run, in a line for people.
+    pub fn summary(&self) -> String {
+        let user = self.containers.user.words();
+        match &self.containers.root {
+            Some(root) => format!("containers as root: {}; as a normal user: {user}", root.words()),
+            None => format!("containers as this user ({}): {user}", self.user.uid),
+        }
+    }
+}
+
+impl Answer {
+    fn words(&self) -> String {
+        match self.status {
+            Status::Missing => format!("no, see {}", self.without.join(", ")),
+            _ if self.without.is_empty() => "yes".to_owned(),
+            _ => format!("yes, without {}", self.without.join(", without ")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

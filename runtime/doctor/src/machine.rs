@@ -1,0 +1,229 @@
+//! What the checks look at: files, programs, and tries made in a process of their own.
+
+use std::ffi::OsString;
+use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use rustix::fs::Access;
+use serde::Serialize;
+
+use jobc_container::cgroup::{Controller, Layout};
+use jobc_container::scope::{Holder, Scope};
+use jobc_gpu as gpu;
+use jobc_gpu::Inventory;
+use jobc_sys::syscall::available::{Call, available};
+use jobc_sys::timed;
+
+/// How long a program or a try may take.
+pub const PATIENCE: Duration = Duration::from_secs(3);
+
+/// A user nobody logs in as, whose rights are those of any normal user.
+pub(super) const NOBODY: u32 = 65534;
+
+/// The machine as the checks see it.
+pub trait Machine: Send + Sync + 'static {
+    /// Who runs this.
+    fn user(&self) -> User;
+    /// An environment variable that is not empty.
+    fn variable(&self, name: &str) -> Option<String>;
+    /// A file's text; nothing where it is not there or may not be read.
+    fn read(&self, path: &str) -> Option<String>;
+    /// The names in a folder, sorted; none where it is not there.
+    fn names(&self, folder: &str) -> Vec<String>;
+    /// What a path leads to.
+    fn entry(&self, path: &str) -> Option<Entry>;
+    /// Where a program is, on `PATH` or in the folders for administration.
+    fn program(&self, name: &str) -> Option<String>;
+    /// The first line a program says; or why it does not.
+    fn ask(&self, program: &str, arguments: &[&str]) -> Result<String, String>;
+    /// Carries out steps of [`super::probe`] in a process of its own: what they said, or which failed and why.
+    fn attempt(&self, steps: &str, as_whom: As) -> Result<String, String>;
+    /// The controllers that a scope of this user's systemd would have; or why there is none to be had.
+    fn scope(&self) -> Result<Vec<Controller>, Lacking>;
+    /// Whether the kernel has a system call.
+    fn call(&self, call: Call) -> bool;
+    /// The machine whose files the drivers of GPUs are told by.
+    fn driver(&self) -> Box<dyn Machine>;
+    /// The GPUs.
+    fn gpus(&self) -> Inventory;
+}
+
+/// Why something is not to be had, and how it would be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lacking {
+    /// The reason.
+    pub why: String,
+    /// What to do, where there is anything.
+    pub fix: Option<String>,
+}
+
+/// As whom a try is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum As {
+    /// Whoever runs this.
+    Me,
+    /// A normal user, which root can become.
+    Nobody,
+}
+
+/// Who runs this.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct User {
+    /// The effective user id.
+    pub uid: u32,
+    /// The effective group id.
+    pub gid: u32,
+    /// The name in /etc/passwd.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+}
+
+impl User {
+    /// Whether it is root.
+    pub fn is_root(&self) -> bool {
+        self.uid == 0
+    }
+}
+
+/// What a path leads to, links followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Whether it is a folder.
+    pub is_folder: bool,
+    /// What of reading and writing this user may do.
+    pub access: Access,
+    /// Whether running it gives more rights: the set-user-id bit with root as owner, or file capabilities.
+    pub gives_rights: bool,
+}
+
+impl Entry {
+    /// Whether this user may write it.
+    pub fn may_write(&self) -> bool {
+        self.access.contains(Access::WRITE_OK)
+    }
+
+    /// Whether this user may read and write it.
+    pub fn may_open(&self) -> bool {
+        self.access.contains(Access::READ_OK | Access::WRITE_OK)
+    }
+}
+
+/// The machine this program runs on.
+#[derive(Debug)]
+pub struct ThisMachine {
+    prober: Vec<OsString>,
+    files: gpu::Machine,
+}
+
+impl ThisMachine {
+    /// `prober` is a command that calls [`super::probe::run`] with the argument added to it.
+    pub fn new(prober: impl IntoIterator<Item = OsString>) -> Self {
+        Self { prober: prober.into_iter().collect(), files: gpu::Machine::at("/") }
+    }
+}
+
+impl Machine for ThisMachine {
+    fn user(&self) -> User {
+        let uid = rustix::process::geteuid().as_raw();
+        let gid = rustix::process::getegid().as_raw();
+        let name = self.read("/etc/passwd").and_then(|passwd| jobc_sys::accounts::name_of(&passwd, uid));
+        User { uid, gid, name }
+    }
+
+    fn variable(&self, name: &str) -> Option<String> {
+        std::env::var(name).ok().filter(|value| !value.is_empty())
+    }
+
+    fn read(&self, path: &str) -> Option<String> {
+        self.files.read(path)
+    }
+
+    fn names(&self, folder: &str) -> Vec<String> {
+        self.files.names(folder)
+    }
+
+    fn entry(&self, path: &str) -> Option<Entry> {
+        let path = self.files.path(path);
+        let status = std::fs::metadata(&path).ok()?;
+        let set_uid = status.mode() & 0o4000 != 0 && status.uid() == 0;
+        Some(Entry {
+            is_folder: status.is_dir(),
+            access: [Access::READ_OK, Access::WRITE_OK]
+                .into_iter()
+                .filter(|access| rustix::fs::access(&path, *access).is_ok())
+                .collect(),
+            gives_rights: set_uid
+                || rustix::fs::getxattr(&path, "security.capability", &mut [0_u8; 64]).is_ok(),
+        })
+    }
+
+    fn program(&self, name: &str) -> Option<String> {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let administration = ["/usr/local/sbin", "/usr/sbin", "/sbin"].map(PathBuf::from);
+        std::env::split_paths(&path)
+            .chain(administration)
+            .filter(|folder| folder.is_absolute())
+            .map(|folder| folder.join(name))
+            .find(|path| path.is_file() && rustix::fs::access(path, Access::EXEC_OK).is_ok())
+            .and_then(|path| path.into_os_string().into_string().ok())
+    }
+
+    fn ask(&self, program: &str, arguments: &[&str]) -> Result<String, String> {
+        let said =
+            timed::run(Command::new(program).args(arguments), PATIENCE).map_err(|error| reason(&error))?;
+        if !said.status.success() {
+            return Err(format!("ended with {}", said.status));
+        }
+        said.text.lines().next().map(str::to_owned).ok_or_else(|| "said nothing".to_owned())
+    }
+
+    fn attempt(&self, steps: &str, as_whom: As) -> Result<String, String> {
+        let [program, arguments @ ..] = self.prober.as_slice() else {
+            return Err("nobody to try it".to_owned());
+        };
+        let mut command = Command::new(program);
+        command.args(arguments).arg(steps).env_clear().current_dir(Path::new("/"));
+        if as_whom == As::Nobody {
+            command.uid(NOBODY).gid(NOBODY);
+        }
+        let said = timed::run(&mut command, PATIENCE).map_err(|error| reason(&error))?;
+        if said.status.success() {
+            return Ok(said.text);
+        }
+        let why = said.text.trim();
+        Err(if why.is_empty() { format!("the try ended with {}", said.status) } else { why.to_owned() })
+    }
+
+    fn scope(&self) -> Result<Vec<Controller>, Lacking> {
+        let scope =
+            Scope::within(&Holder::Container("doctor".to_owned()), PATIENCE).map_err(|error| Lacking {
+                why: error.message,
+                fix: error.help.map(|help| help.trim_end_matches("; or ").to_owned()),
+            })?;
+        let layout = Layout::detect().unwrap_or_default();
+        Ok(layout.unified.map(|tree| scope.group.controllers(&tree)).unwrap_or_default())
+    }
+
+    fn call(&self, call: Call) -> bool {
+        available(call)
+    }
+
+    fn driver(&self) -> Box<dyn Machine> {
+        Box::new(Self { prober: self.prober.clone(), files: gpu::Machine::here() })
+    }
+
+    fn gpus(&self) -> Inventory {
+        Inventory::take(&gpu::Machine::here())
+    }
+}
+
+fn reason(error: &std::io::Error) -> String {
+    match (error.kind(), rustix::io::Errno::from_io_error(error)) {
+        (std::io::ErrorKind::TimedOut, _) => format!("no answer in {} s", PATIENCE.as_secs()),
+        (_, Some(errno)) => jobc_sys::error::describe(errno),
+        _ => error.to_string(),
+    }
+}

@@ -1,0 +1,318 @@
+//! Tries things out in a process of its own, so that whatever was made ends with it.
+//!
+//! A try is a list of steps with commas between them, such as `user,mount,overlay`: a user namespace, in it a mount
+//! namespace, in that an overlay. Each step changes this process, so the next one stands on it. Mounts are made after
+//! the step `mount` only, which lets none of them out (mount_namespaces(7)).
+
+use std::ffi::CString;
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use rustix::fs::{Access, CWD, Mode, OFlags};
+use rustix::io::Errno;
+use rustix::mount::{
+    FsMountFlags, FsOpenFlags, MountAttrFlags, MountPropagationFlags, MoveMountFlags, fsconfig_create,
+    fsconfig_set_string, fsmount, fsopen, mount_change, move_mount,
+};
+use rustix::thread::UnshareFlags;
+
+use jobc_container::cgroup::{Group, Interface, Layout, Plan, Request};
+use jobc_sys::id_map::IdMaps;
+
+/// Where the tries mount: a folder that every machine has. It is covered in the try's own mount namespace only.
+const HERE: &str = "/tmp";
+
+/// Carries out steps: what they have to say, or which one failed and why.
+///
+/// Changes the process it runs in for good, which must have one thread (unshare(2) wants that for a user namespace).
+/// `again` is the command that leads back here with other steps.
+pub fn run(steps: &str, again: &mut dyn FnMut() -> Command) -> Result<String, String> {
+    let mut text = String::new();
+    let mut rest = steps;
+    let mut private = false;
+    while !rest.is_empty() {
+        let (step, after) = rest.split_once(',').unwrap_or((rest, ""));
+        rest = after;
+        let failed = |why: String| format!("{step}: {why}");
+        match step {
+            // A pid namespace holds the children of the process that made it, so one of those goes on.
+            "pid" => {
+                unshare(UnshareFlags::NEWPID).map_err(failed)?;
+                let mounts = if private { "private," } else { "" };
+                return child(again().arg(format!("first,{mounts}{rest}"))).map(|more| text + &more);
+            }
+            "first" if std::process::id() != 1 => {
+                return Err(failed(format!("the first process has number {}", std::process::id())));
+            }
+            "time-at-exec" => {
+                unshare(UnshareFlags::NEWTIME).map_err(failed)?;
+                let made = namespace("time_for_children").map_err(failed)?;
+                let error = again().arg(format!("in-time={made},{rest}")).exec();
+                return Err(failed(error.to_string()));
+            }
+            // The process that made the pid namespace has made its mounts private already.
+            "private" => private = true,
+            _ if !private && mounts(step) => {
+                return Err(failed(
+                    "only after the step `mount`, lest it be mounted for everybody".to_owned(),
+                ));
+            }
+            _ => {
+                text += &one(step, again).map_err(failed)?;
+                private |= step == "mount";
+            }
+        }
+    }
+    Ok(text)
+}
+
+/// Whether a step mounts something.
+fn mounts(step: &str) -> bool {
+    let name = step.split('=').next().unwrap_or(step);
+    matches!(name, "tmpfs" | "proc" | "sysfs" | "mqueue" | "devpts" | "overlay" | "user-overlay")
+}
+
+/// Carries out one step.
+fn one(step: &str, again: &mut dyn FnMut() -> Command) -> Result<String, String> {
+    let silent = String::new();
+    if let Some(path) = step.strip_prefix("place=") {
+        return place(Path::new(path));
+    }
+    if let Some(path) = step.strip_prefix("overlay=") {
+        return overlay_over(Path::new(path), &[]).map(|()| silent);
+    }
+    if let Some(path) = step.strip_prefix("user-overlay=") {
+        return overlay_over(Path::new(path), &[("userxattr", "")]).map(|()| silent);
+    }
+    if let Some(controllers) = step.strip_prefix("limits=") {
+        return limits(controllers);
+    }
+    if let Some(made) = step.strip_prefix("in-time=") {
+        let now = namespace("time")?;
+        return if now == made { Ok(silent) } else { Err("not switched at execve".to_owned()) };
+    }
+    match step {
+        "user" => user(),
+        "user-range" => user_range(again),
+        "user-wait" => user_wait(),
+        "mount" => {
+            unshare(UnshareFlags::NEWNS)?;
+            let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
+            mount_change("/", private).map_err(words)
+        }
+        "ipc" => unshare(UnshareFlags::NEWIPC),
+        "uts" => unshare(UnshareFlags::NEWUTS),
+        "cgroup" => unshare(UnshareFlags::NEWCGROUP),
+        "net" => unshare(UnshareFlags::NEWNET),
+        "time" => unshare(UnshareFlags::NEWTIME),
+        "tmpfs" => mount_new("tmpfs", &[("mode", "755")], HERE),
+        "proc" => mount_new("proc", &[], HERE),
+        "sysfs" => mount_new("sysfs", &[], HERE),
+        "mqueue" => mount_new("mqueue", &[], HERE),
+        "devpts" => mount_new("devpts", &[("newinstance", ""), ("ptmxmode", "0666")], HERE),
+        "overlay" => overlay(),
+        "trampoline" => trampoline(again),
+        "first" => Ok(()),
+        _ => Err("no such step".to_owned()),
+    }?;
+    Ok(silent)
+}
+
+fn words(errno: Errno) -> String {
+    jobc_sys::error::describe(errno)
+}
+
+fn io_words(error: &std::io::Error) -> String {
+    Errno::from_io_error(error).map_or_else(|| error.to_string(), words)
+}
+
+fn unshare(flags: UnshareFlags) -> Result<(), String> {
+    // The form that is not deprecated is unsafe for the sake of CLONE_FILES, which no step asks for.
+    #[expect(deprecated)]
+    rustix::thread::unshare(flags).map_err(words)
+}
+
+/// A user namespace in which this user is root, and the only one (user_namespaces(7)).
+fn user() -> Result<(), String> {
+    let uid = rustix::process::geteuid().as_raw();
+    let gid = rustix::process::getegid().as_raw();
+    unshare(UnshareFlags::NEWUSER)?;
+    write("/proc/self/setgroups", "deny")?;
+    write("/proc/self/uid_map", &format!("0 {uid} 1"))?;
+    write("/proc/self/gid_map", &format!("0 {gid} 1"))
+}
+
+/// A user namespace with the range that /etc/subuid and /etc/subgid grant, mapped by newuidmap(1) and newgidmap(1).
+fn user_range(again: &mut dyn FnMut() -> Command) -> Result<(), String> {
+    let uid = rustix::process::geteuid().as_raw();
+    let gid = rustix::process::getegid().as_raw();
+    let maps = IdMaps::rootless(uid, gid).map_err(|error| error.message)?;
+    if maps.users.extents().len() < 2 {
+        return Err("there is no range, or nothing to map it with".to_owned());
+    }
+    let mut waiting = again()
+        .arg("user-wait")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .map_err(|error| io_words(&error))?;
+    let mut ready = [0; 6];
+    let heard = waiting.stdout.take().is_some_and(|mut out| out.read_exact(&mut ready).is_ok());
+    let mapped = if heard {
+        maps.write(waiting.id()).map_err(|error| error.message)
+    } else {
+        Err("no user namespace".to_owned())
+    };
+    drop(waiting.stdin.take());
+    let ended = waiting.wait().map_err(|error| io_words(&error))?;
+    mapped?;
+    if ended.success() { Ok(()) } else { Err("the range is not there".to_owned()) }
+}
+
+/// A user namespace that waits until somebody has mapped it, and looks whether more than one id was.
+fn user_wait() -> Result<(), String> {
+    unshare(UnshareFlags::NEWUSER)?;
+    let mut out = std::io::stdout();
+    out.write_all(b"ready\n").and_then(|()| out.flush()).map_err(|error| io_words(&error))?;
+    std::io::stdin().read_to_end(&mut vec![]).map_err(|error| io_words(&error))?;
+    let lines = |file| fs::read_to_string(file).unwrap_or_default().lines().count();
+    let ranges = ["/proc/self/uid_map", "/proc/self/gid_map"].map(lines);
+    if ranges.iter().all(|&lines| lines > 1) { Ok(()) } else { Err("not mapped".to_owned()) }
+}
+
+fn write(path: &str, text: &str) -> Result<(), String> {
+    fs::write(path, text).map_err(|error| format!("{path}: {}", io_words(&error)))
+}
+
+/// The identity of a namespace of this process, such as `time:[4026531834]`.
+fn namespace(name: &str) -> Result<String, String> {
+    let link = fs::read_link(format!("/proc/self/ns/{name}")).map_err(|error| io_words(&error))?;
+    Ok(link.to_string_lossy().into_owned())
+}
+
+/// Goes on in a child, whose words and end become ours.
+fn child(command: &mut Command) -> Result<String, String> {
+    let output = command.stdin(Stdio::null()).output().map_err(|error| io_words(&error))?;
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).trim().to_owned();
+    if output.status.success() {
+        return Ok(text(output.stdout));
+    }
+    let why = text(output.stderr);
+    Err(if why.is_empty() { format!("the child ended with {}", output.status) } else { why })
+}
+
+/// Mounts a new file system the way containers do: fsopen(2), fsmount(2), move_mount(2).
+fn mount_new(kind: &str, options: &[(&str, &str)], target: &str) -> Result<(), String> {
+    let place = rustix::fs::open(target, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).map_err(words)?;
+    let mount = detached(kind, options).map_err(words)?;
+    attach(&mount, &place).map_err(words)
+}
+
+fn detached(kind: &str, options: &[(&str, &str)]) -> Result<OwnedFd, Errno> {
+    let fs = fsopen(kind, FsOpenFlags::FSOPEN_CLOEXEC)?;
+    for (key, value) in options {
+        if value.is_empty() {
+            rustix::mount::fsconfig_set_flag(fs.as_fd(), *key)?;
+        } else {
+            fsconfig_set_string(fs.as_fd(), *key, *value)?;
+        }
+    }
+    fsconfig_create(fs.as_fd())?;
+    let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
+    fsmount(fs.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, attributes)
+}
+
+fn attach(mount: &OwnedFd, place: &OwnedFd) -> Result<(), Errno> {
+    let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
+    move_mount(mount.as_fd(), "", place.as_fd(), "", flags)
+}
+
+/// An overlay on a tmpfs: a file of the lower layer is changed and removed through it, which needs both a copy up and a
+/// whiteout (Documentation/filesystems/overlayfs.rst).
+fn overlay() -> Result<(), String> {
+    mount_new("tmpfs", &[("mode", "755")], HERE)?;
+    let path = |name: &str| format!("{HERE}/{name}");
+    let made = ["lower", "upper", "work", "merged"].iter().try_for_each(|name| fs::create_dir(path(name)));
+    made.and_then(|()| fs::write(path("lower/kept"), "lower"))
+        .and_then(|()| fs::write(path("lower/gone"), "lower"))
+        .map_err(|error| io_words(&error))?;
+    let [lower, upper, work] = ["lower", "upper", "work"].map(path);
+    let options = [("lowerdir", &*lower), ("upperdir", &*upper), ("workdir", &*work)];
+    mount_new("overlay", &options, &path("merged"))?;
+    let changed = fs::write(path("merged/kept"), "upper").and_then(|()| fs::remove_file(path("merged/gone")));
+    changed.map_err(|error| format!("writing through it: {}", io_words(&error)))?;
+    let lower = fs::read_to_string(path("lower/kept")).map_err(|error| io_words(&error))?;
+    let upper = fs::read_to_string(path("upper/kept")).map_err(|error| io_words(&error))?;
+    if (&*lower, &*upper) == ("lower", "upper") { Ok(()) } else { Err("it mixes its layers".to_owned()) }
+}
+
+/// An overlay over a folder of the machine, as a container's root is one over layers: not every file system may be below one.
+fn overlay_over(lower: &Path, more: &[(&str, &str)]) -> Result<(), String> {
+    // By its descriptor, for it may lie in what the tmpfs covers.
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let lower = rustix::fs::open(lower, flags, Mode::empty()).map_err(words)?;
+    let lower = format!("/proc/self/fd/{}", lower.as_raw_fd());
+    mount_new("tmpfs", &[("mode", "755")], HERE)?;
+    let path = |name: &str| format!("{HERE}/{name}");
+    let made = ["upper", "work", "merged"].iter().try_for_each(|name| fs::create_dir(path(name)));
+    made.map_err(|error| io_words(&error))?;
+    let [upper, work] = ["upper", "work"].map(path);
+    let options = [("lowerdir", &*lower), ("upperdir", &*upper), ("workdir", &*work)];
+    mount_new("overlay", &[&options[..], more].concat(), &path("merged"))?;
+    fs::write(path("merged/.written"), "")
+        .map_err(|error| format!("writing through it: {}", io_words(&error)))
+}
+
+/// Starts this program again the way containers start theirs: through a sealed executable in memory.
+fn trampoline(again: &mut dyn FnMut() -> Command) -> Result<(), String> {
+    // A path would be looked up again; this link leads to the file that runs here.
+    let program =
+        CString::new(format!("/proc/{}/exe", std::process::id())).map_err(|error| error.to_string())?;
+    let image =
+        jobc_container::trampoline::build(&[program], None, None, 2, None).map_err(|error| error.message)?;
+    let mut command = Command::new(format!("/proc/self/fd/{}", image.as_raw_fd()));
+    child(command.args(again().get_args()).arg("")).map(drop)
+}
+
+/// The control groups that a container with some limits would get, a line each; nothing is made.
+///
+/// Where a limit could not be had, the error's second line says what to do.
+fn limits(controllers: &str) -> Result<String, String> {
+    let words = |error: jobc_sys::Error| format!("{}\n{}", error.message, error.help.unwrap_or_default());
+    let mut resources = serde_json::json!({});
+    for name in controllers.split('+').filter(|name| !name.is_empty()) {
+        let (section, field, value) = match name {
+            "memory" => ("memory", "limit", serde_json::json!(1 << 30)),
+            "pids" => ("pids", "limit", serde_json::json!(1024)),
+            "cpu" => ("cpu", "shares", serde_json::json!(512)),
+            "cpuset" => ("cpu", "cpus", serde_json::json!("0")),
+            _ => return Err(format!("no limit `{name}`")),
+        };
+        resources[section][field] = value;
+    }
+    let resources = serde_json::from_value(resources).map_err(|error| error.to_string())?;
+    let user_namespace = !rustix::process::geteuid().is_root();
+    let request = Request { id: "doctor", resources: Some(&resources), user_namespace, ..Request::default() };
+    let plan = Layout::detect().and_then(|layout| Plan::of(&layout, &request)).map_err(words)?;
+    let line = |group: &Group| match &group.interface {
+        Interface::V1(_) => format!("v1 {}\n", group.folder().display()),
+        Interface::V2 => format!("v2 {}\n", group.folder().display()),
+    };
+    Ok(plan.groups.iter().map(line).collect())
+}
+
+/// What a folder that may not be there yet would offer: the nearest one above it, whether it may be written, its free
+/// bytes and its file system's magic number, as a line each.
+fn place(path: &Path) -> Result<String, String> {
+    let near = path.ancestors().find(|near| near.exists()).ok_or("there is no folder above it")?;
+    let writable = rustix::fs::accessat(CWD, near, Access::WRITE_OK, rustix::fs::AtFlags::EACCESS).is_ok();
+    let space = rustix::fs::statvfs(near).map_err(words)?;
+    let kind = rustix::fs::statfs(near).map_err(words)?.f_type;
+    let free = space.f_bavail.saturating_mul(space.f_frsize);
+    Ok(format!("{}\n{writable}\n{free}\n{kind:#x}\n", near.display()))
+}

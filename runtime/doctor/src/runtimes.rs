@@ -1,0 +1,55 @@
+//! Other OCI runtimes, which can run the same bundles.
+
+use super::check::{Check, Found, Need};
+use super::distribution::{Distribution, Package};
+use super::machine::Machine;
+
+pub(super) const CHECKS: &[Check] = &[
+    Check {
+        name: "runtime.runc",
+        purpose: "running the same bundle with runc",
+        need: Need::Nobody(""),
+        look: |machine| runtime(machine, "runc"),
+    },
+    Check {
+        name: "runtime.crun",
+        purpose: "running the same bundle with crun",
+        need: Need::Nobody(""),
+        look: |machine| runtime(machine, "crun"),
+    },
+    Check {
+        name: "runtime.youki",
+        purpose: "running the same bundle with youki",
+        need: Need::Nobody(""),
+        look: |machine| runtime(machine, "youki"),
+    },
+    Check {
+        name: "runtime.nvidia-container-runtime",
+        purpose: "running the same bundle with NVIDIA's own runtime",
+        need: Need::Nobody(""),
+        look: |machine| runtime(machine, "nvidia-container-runtime"),
+    },
+];
+
+/// How a runtime comes to a machine; nothing for one that is not known.
+pub fn how_to_get(machine: &dyn Machine, name: &str) -> Option<String> {
+    Some(match name {
+        "runc" => Distribution::of(machine).install(&Package::same("runc")),
+        "crun" => Distribution::of(machine).install(&Package::same("crun")),
+        "youki" => "take one of its releases; few distributions have a package of it".to_owned(),
+        "nvidia-container-runtime" => {
+            "install the package `nvidia-container-toolkit` from NVIDIA's repository".to_owned()
+        }
+        _ => return None,
+    })
+}
+
+fn runtime(machine: &dyn Machine, name: &str) -> Found {
+    let Some(path) = machine.program(name) else {
+        return Found::missing(format!("no `{name}`")).fixes(how_to_get(machine, name));
+    };
+    match machine.ask(&path, &["--version"]) {
+        Ok(version) => Found::ok(format!("{path}: {version}")),
+        Err(why) => Found::limited(format!("{path}, which does not tell its version: {why}")),
+    }
+}

@@ -1,0 +1,74 @@
+//! System call filters and security modules.
+
+use super::check::{Check, Found, Need};
+use super::machine::Machine;
+
+pub(super) const CHECKS: &[Check] = &[
+    Check {
+        name: "seccomp.filter",
+        purpose: "allowing a container some system calls only",
+        need: Need::Everyone,
+        look: filter,
+    },
+    Check {
+        name: "seccomp.around",
+        purpose: "knowing whether this process is filtered itself, as inside another container",
+        need: Need::Nobody(""),
+        look: around,
+    },
+    Check {
+        name: "security.modules",
+        purpose: "knowing what else may refuse something: AppArmor, SELinux and others",
+        need: Need::Nobody(""),
+        look: modules,
+    },
+];
+
+/// The actions of seccomp(2) a profile may name.
+const ACTIONS: [&str; 8] =
+    ["kill_process", "kill_thread", "trap", "errno", "user_notif", "trace", "log", "allow"];
+
+fn filter(machine: &dyn Machine) -> Found {
+    let Some(actions) = machine.read("/proc/sys/kernel/seccomp/actions_avail") else {
+        return Found::missing("no /proc/sys/kernel/seccomp/actions_avail")
+            .fix("use a kernel with CONFIG_SECCOMP_FILTER");
+    };
+    let there: Vec<&str> = actions.split_whitespace().collect();
+    let lacking: Vec<&str> = ACTIONS.into_iter().filter(|action| !there.contains(action)).collect();
+    if lacking.is_empty() {
+        return Found::ok(there.join(", "));
+    }
+    Found::limited(format!("{}; not {}", there.join(", "), lacking.join(", "))).fix("use a newer kernel")
+}
+
+fn around(machine: &dyn Machine) -> Found {
+    let status = machine.read("/proc/self/status").unwrap_or_default();
+    let field = |name: &str| {
+        status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map_or("0", str::trim)
+    };
+    match field("Seccomp") {
+        "2" => {
+            let filters = field("Seccomp_filters");
+            Found::limited(format!("{filters} filters are around this process, and around all it starts"))
+                .fix("run outside the container this is in, or start that one with seccomp=unconfined")
+        }
+        "1" => Found::limited("this process is in strict mode"),
+        _ => Found::ok("not filtered"),
+    }
+}
+
+fn modules(machine: &dyn Machine) -> Found {
+    let mut words = vec![];
+    if let Some(modules) = machine.read("/sys/kernel/security/lsm") {
+        words.push(modules.trim().replace(',', ", "));
+    }
+    if machine.read("/sys/module/apparmor/parameters/enabled").is_some_and(|on| on.starts_with('Y')) {
+        words.push("AppArmor is on".to_owned());
+    }
+    match machine.read("/sys/fs/selinux/enforce").as_deref().map(str::trim) {
+        Some("1") => words.push("SELinux enforces".to_owned()),
+        Some(_) => words.push("SELinux warns only".to_owned()),
+        None => {}
+    }
+    Found::ok(if words.is_empty() { "none seen".to_owned() } else { words.join("; ") })
+}

@@ -1,0 +1,155 @@
+//! A made-up machine, told of in lines of text.
+
+use rustix::fs::Access;
+
+use super::super::machine::{As, Entry, Lacking, User};
+use super::super::*;
+use jobc_container::cgroup::Controller;
+use jobc_gpu as gpu;
+use jobc_gpu::Inventory;
+use jobc_sys::syscall::available::Call;
+
+/// A machine as a text tells of it; everything it does not name is not there, and every try it does not refuse works.
+///
+/// ```text
+/// user 1000 ada                    `-` for one without a name
+/// /etc/os-release = ID=debian\nVERSION_ID=12
+/// write /dev/fuse                  may be read and written; `read`, `there`, `set-uid` are the other rights
+/// program runc = /usr/sbin/runc: runc version 1.1.5
+/// refuse net = operation not permitted (EPERM)        a step of this user's tries; `refuse nobody:net` of others'
+/// scope memory pids                what a scope of this user's systemd would have; without the line there is none
+/// lack clone3
+/// hang /proc/swaps                 a file that is never read to its end
+/// variable HOME = /home/ada
+/// ```
+pub(super) struct Described(Vec<String>);
+
+impl Described {
+    pub(super) fn new(text: &str) -> Self {
+        Self(text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect())
+    }
+
+    /// The values of all lines that begin with a word.
+    fn all<'a>(&'a self, word: &'a str) -> impl Iterator<Item = &'a str> {
+        self.0.iter().filter_map(move |line| line.strip_prefix(word)?.strip_prefix(' '))
+    }
+
+    /// What stands behind the sign of equality in the line of a word and a name.
+    fn value<'a>(&'a self, word: &'a str, name: &str) -> Option<&'a str> {
+        self.all(word).find_map(|rest| rest.split_once(" = ").filter(|(key, _)| *key == name)).map(|(_, v)| v)
+    }
+}
+
+impl Machine for Described {
+    fn user(&self) -> User {
+        let user = self.all("user").next().expect("every machine has a user");
+        let (uid, name) = user.split_once(' ').expect("a number and a name");
+        let uid = uid.parse().unwrap();
+        User { uid, gid: uid, name: Some(name.to_owned()).filter(|name| name != "-") }
+    }
+
+    fn variable(&self, name: &str) -> Option<String> {
+        self.value("variable", name).map(str::to_owned)
+    }
+
+    fn read(&self, path: &str) -> Option<String> {
+        if self.all("hang").any(|hanging| hanging == path) {
+            std::thread::sleep(Duration::from_secs(30));
+        }
+        let files = self.0.iter().filter_map(|line| line.split_once(" = "));
+        files
+            .into_iter()
+            .find(|(name, _)| *name == path)
+            .map(|(_, text)| text.replace("\\n", "\n").replace("\\t", "\t"))
+    }
+
+    fn names(&self, folder: &str) -> Vec<String> {
+        let paths = self.0.iter().map(|line| line.split(" = ").next().unwrap().rsplit(' ').next().unwrap());
+        let below = paths.filter_map(|path| path.strip_prefix(folder)?.strip_prefix('/')?.split('/').next());
+        let mut names: Vec<String> = below.map(str::to_owned).collect();
+        names.sort();
+        names.dedup();
+        names
+    }
+
+    fn entry(&self, path: &str) -> Option<Entry> {
+        let is = |word: &str| self.all(word).any(|rest| rest == path);
+        let access = match () {
+            () if is("write") => Access::READ_OK | Access::WRITE_OK,
+            () if is("read") || is("set-uid") || self.read(path).is_some() => Access::READ_OK,
+            () if is("there") => Access::empty(),
+            () => return None,
+        };
+        Some(Entry { is_folder: true, access, gives_rights: is("set-uid") })
+    }
+
+    fn driver(&self) -> Box<dyn Machine> {
+        Box::new(Self(self.0.clone()))
+    }
+
+    /// What is found in files that say what was described.
+    fn gpus(&self) -> Inventory {
+        let tree = tempfile::tempdir().unwrap();
+        let write = |path: &str, text: &str| {
+            let path = tree.path().join(path.trim_start_matches('/'));
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        write("/proc/devices", "");
+        for path in ["write", "read", "there"].iter().flat_map(|word| self.all(word)) {
+            write(path, "");
+        }
+        for (path, _) in self
+            .0
+            .iter()
+            .filter_map(|line| line.split_once(" = "))
+            .filter(|(path, _)| path.starts_with("/proc/driver") || path.starts_with("/sys"))
+        {
+            write(path, &self.read(path).unwrap());
+        }
+        let mut machine = gpu::Machine::at(tree.path());
+        machine.nvml.library = Some("".into());
+        Inventory::take(&machine)
+    }
+
+    fn program(&self, name: &str) -> Option<String> {
+        Some(self.value("program", name)?.split(':').next().unwrap().to_owned())
+    }
+
+    fn ask(&self, program: &str, _: &[&str]) -> Result<String, String> {
+        let says = self
+            .all("program")
+            .find_map(|rest| rest.split_once(" = ")?.1.strip_prefix(program)?.strip_prefix(": "));
+        says.map(str::to_owned).ok_or_else(|| "no answer in 3 s".to_owned())
+    }
+
+    fn attempt(&self, steps: &str, as_whom: As) -> Result<String, String> {
+        for step in steps.split(',') {
+            let name = if as_whom == As::Nobody { format!("nobody:{step}") } else { step.to_owned() };
+            if let Some(why) = self.value("refuse", &name) {
+                return Err(format!("{step}: {}", why.replace("\\n", "\n")));
+            }
+        }
+        if steps.starts_with("limits=") {
+            return Ok("v2 /sys/fs/cgroup/jobc/doctor\n".to_owned());
+        }
+        let place = steps.strip_prefix("place=");
+        let facts =
+            place.map(|path| self.value("place", path).unwrap_or("/ true 68719476736").replace(' ', "\n"));
+        Ok(facts.unwrap_or_default())
+    }
+
+    fn scope(&self) -> Result<Vec<Controller>, Lacking> {
+        let list =
+            self.all("scope").next().map(|list| list.split(' ').filter_map(Controller::named).collect());
+        list.ok_or_else(|| Lacking {
+            why: "cannot reach this user's systemd".to_owned(),
+            fix: Some("log in by ssh".to_owned()),
+        })
+    }
+
+    fn call(&self, call: Call) -> bool {
+        let name = Call::TABLE.iter().find(|row| row.0 == call).unwrap().1;
+        !self.all("lack").any(|lacking| lacking == name)
+    }
+}

@@ -1,0 +1,139 @@
+//! The CDI files of a machine, and which of them speaks for a device.
+//!
+//! A file in a later folder comes before one in an earlier. Where two of the same folder name one device, neither is taken:
+//! nobody could tell which is right (SPEC.md, "CDI JSON Specification"; `pkg/cdi/cache.go`).
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::{Device, Edits, Spec};
+use crate::machine::Machine;
+use jobc_sys::error::Error;
+
+/// Where files lie, least first.
+pub const FOLDERS: [&str; 2] = ["/etc/cdi", "/var/run/cdi"];
+
+/// The largest file that is read.
+const LARGEST: u64 = 4 << 20;
+
+/// The CDI files of a machine.
+#[derive(Clone, Debug, Default)]
+pub struct Found {
+    files: Vec<(PathBuf, Spec)>,
+    /// By qualified name, `nvidia.com/gpu=0`.
+    devices: BTreeMap<String, Entry>,
+    /// Files that cannot be used, and devices that two of them name.
+    pub errors: Vec<String>,
+}
+
+/// Where a device is described.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Entry {
+    /// By which file and which of its devices, in which folder.
+    At { file: usize, device: usize, folder: usize },
+    /// By several of this folder.
+    Conflict { folder: usize },
+}
+
+/// A device, and the file that describes it.
+#[derive(Clone, Copy, Debug)]
+pub struct Described<'a> {
+    /// The file.
+    pub path: &'a Path,
+    /// What it says.
+    pub spec: &'a Spec,
+    /// What it says of the device.
+    pub device: &'a Device,
+}
+
+impl Found {
+    /// Reads the files of a machine.
+    pub fn on(machine: &Machine) -> Self {
+        Self::below(&FOLDERS.map(|folder| machine.path(folder)))
+    }
+
+    /// Reads the files in folders, least first; one that is not there holds none.
+    pub fn below(folders: &[PathBuf]) -> Self {
+        let mut found = Self::default();
+        for (number, folder) in folders.iter().enumerate() {
+            let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+            let mut paths: Vec<PathBuf> = entries.filter(|path| is_file(path)).collect();
+            paths.sort();
+            for path in paths {
+                match read(&path) {
+                    Ok(spec) => found.add(path, spec, number),
+                    Err(error) => found.errors.push(error.message),
+                }
+            }
+        }
+        found
+    }
+
+    fn add(&mut self, path: PathBuf, spec: Spec, folder: usize) {
+        let file = self.files.len();
+        for (device, described) in spec.devices.iter().enumerate() {
+            let name = format!("{}={}", spec.kind, described.name);
+            let entry = match self.devices.get(&name) {
+                Some(Entry::At { file: other, folder: same, .. }) if *same == folder => {
+                    let other = self.files[*other].0.display();
+                    self.errors.push(format!("both `{other}` and `{}` describe `{name}`", path.display()));
+                    Entry::Conflict { folder }
+                }
+                Some(Entry::Conflict { folder: same }) if *same == folder => Entry::Conflict { folder },
+                _ => Entry::At { file, device, folder },
+            };
+            self.devices.insert(name, entry);
+        }
+        self.files.push((path, spec));
+    }
+
+    /// The description of a device by its qualified name, `nvidia.com/gpu=0`.
+    pub fn device(&self, name: &str) -> Option<Described<'_>> {
+        let Some(Entry::At { file, device, .. }) = self.devices.get(name) else { return None };
+        let (path, spec) = self.files.get(*file)?;
+        Some(Described { path, spec, device: spec.devices.get(*device)? })
+    }
+
+    /// Whether some file describes devices of this kind, `nvidia.com/gpu`.
+    pub fn has_kind(&self, kind: &str) -> bool {
+        self.files.iter().any(|(_, spec)| spec.kind == kind)
+    }
+
+    /// The qualified names that can be used.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.devices.iter().filter(|(_, entry)| matches!(entry, Entry::At { .. })).map(|(name, _)| &**name)
+    }
+}
+
+/// What a container gets for several devices: the files' common edits once each, then those of the devices.
+pub fn edits(devices: &[Described<'_>]) -> Edits {
+    let mut edits = Edits::default();
+    let mut seen: Vec<&Path> = Vec::new();
+    for described in devices {
+        if !seen.contains(&described.path) {
+            seen.push(described.path);
+            edits.extend(&described.spec.container_edits);
+        }
+    }
+    for described in devices {
+        edits.extend(&described.device.container_edits);
+    }
+    edits
+}
+
+fn is_file(path: &Path) -> bool {
+    path.extension().is_some_and(|end| end == "json" || end == "yaml") && path.is_file()
+}
+
+fn read(path: &Path) -> Result<Spec, Error> {
+    use jobc_sys::error::Kind;
+    let failed = |error: &std::io::Error| {
+        let because = jobc_sys::error::because(error);
+        Error::new(Kind::Machine, format!("cannot read `{}`: {because}", path.display()))
+    };
+    if fs::metadata(path).map_err(|error| failed(&error))?.len() > LARGEST {
+        return Err(Error::new(Kind::Config, format!("`{}` is larger than 4 MiB", path.display())));
+    }
+    Spec::read(path, &fs::read_to_string(path).map_err(|error| failed(&error))?)
+}

@@ -1,0 +1,292 @@
+//! A CDI description of this machine's cards, from their drivers' files as they are now.
+//!
+//! Carried out on a container's configuration it is how this program gives devices where no file of the machine describes
+//! them; as a file (`jobc gpu cdi`) it gives them to podman, Docker, containerd and CRI-O too.
+
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+
+use jobc_schema::gpu::{DriverCapability, Vendor};
+
+use super::{Device, Edits, Hook, Mount, Node, Spec, check};
+use crate::files::{self, DriverFile};
+use crate::hook::Order;
+use crate::inventory::{DeviceId, Gpu, Inventory};
+use crate::libraries::{Libraries, is_wanted};
+use crate::machine::Machine;
+use jobc_sys::error::{Error, Kind, Result};
+
+/// The files of NVIDIA's driver, looked for once.
+#[derive(Clone, Debug, Default)]
+pub struct DriverFiles {
+    release: Option<String>,
+    libraries: Libraries,
+    others: Vec<DriverFile>,
+}
+
+impl DriverFiles {
+    /// Looks for the files of the driver that is loaded; none where there is none.
+    pub fn of(machine: &Machine, inventory: &Inventory) -> Self {
+        let Some(driver) = &inventory.driver else { return Self::default() };
+        Self {
+            release: Some(driver.version.clone()),
+            libraries: Libraries::of(machine, &driver.version),
+            others: files::of(machine, &driver.version),
+        }
+    }
+
+    /// What programs on this machine's own files must be told to find them: folders for `LD_LIBRARY_PATH`, and for `PATH`.
+    pub fn unsearched(&self) -> (&[PathBuf], Vec<&Path>) {
+        let moved =
+            self.others.iter().filter(|file| file.path != file.place && file.place.starts_with("/usr/bin"));
+        let mut folders: Vec<&Path> = moved.filter_map(|file| file.path.parent()).collect();
+        folders.dedup();
+        (&self.libraries.unsearched, folders)
+    }
+
+    /// Whether CUDA's own library is among them, without which no program can use a card.
+    pub fn has_cuda(&self) -> bool {
+        let name = |path: &Path| {
+            path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("libcuda.so"))
+        };
+        self.libraries.files.iter().any(|library| !library.is_32_bit && name(&library.path))
+    }
+}
+
+/// What a description is made from.
+#[derive(Clone, Copy, Debug)]
+pub struct Source<'a> {
+    /// Where the drivers are.
+    pub machine: &'a Machine,
+    /// The cards.
+    pub inventory: &'a Inventory,
+    /// The driver's files; nothing where containers have them already.
+    pub files: Option<&'a DriverFiles>,
+    /// What of the driver containers use.
+    pub capabilities: &'a [DriverCapability],
+}
+
+impl Source<'_> {
+    /// What a container gets that is given these devices.
+    ///
+    /// # Errors
+    ///
+    /// This program's own file cannot be named, for the hook.
+    pub fn edits(&self, devices: &[DeviceId]) -> Result<Edits> {
+        let mut edits = Edits::default();
+        for vendor in [Vendor::Nvidia, Vendor::Amd, Vendor::Intel] {
+            if devices.iter().any(|device| device.vendor == vendor) {
+                edits.extend(&self.common(vendor)?);
+            }
+        }
+        for device in devices {
+            for node in self.own_nodes(*device) {
+                if !edits.device_nodes.contains(&node) {
+                    edits.device_nodes.push(node);
+                }
+            }
+        }
+        edits.additional_gids = groups(&edits.device_nodes);
+        Ok(edits)
+    }
+
+    /// A file that describes a vendor's cards: each under its number and its UUID, and `all`.
+    ///
+    /// # Errors
+    ///
+    /// There is none of the vendor's, or this program's own file cannot be named.
+    pub fn spec(&self, vendor: Vendor) -> Result<Spec> {
+        let ids: Vec<DeviceId> =
+            self.inventory.devices().into_iter().filter(|device| device.vendor == vendor).collect();
+        if ids.is_empty() {
+            return Err(Error::new(Kind::Machine, "there is no GPU to describe").help("see `jobc gpu ls`"));
+        }
+        let described = |name: String, nodes: Vec<Node>| {
+            let container_edits =
+                Edits { additional_gids: groups(&nodes), device_nodes: nodes, ..Edits::default() };
+            Device { name, container_edits, ..Device::default() }
+        };
+        let (mut devices, mut all) = (Vec::new(), Vec::new());
+        for id in ids {
+            let nodes = self.own_nodes(id);
+            let number = id.mig.map_or_else(|| id.gpu.to_string(), |mig| format!("{}:{mig}", id.gpu));
+            let name = self.inventory.name(id);
+            if name != number {
+                devices.push(described(name, nodes.clone()));
+            }
+            devices.push(described(number, nodes.clone()));
+            all.extend(nodes.into_iter().filter(|node| !all.contains(node)).collect::<Vec<_>>());
+        }
+        devices.push(described("all".to_owned(), all));
+        devices.retain(|device| !device.container_edits.is_empty());
+        let mut spec = Spec {
+            kind: kind(vendor).unwrap_or_default().to_owned(),
+            devices,
+            container_edits: self.common(vendor)?,
+            ..Spec::default()
+        };
+        check::needed(&spec).clone_into(&mut spec.cdi_version);
+        Ok(spec)
+    }
+
+    /// What a container gets that is given any device of a vendor.
+    fn common(&self, vendor: Vendor) -> Result<Edits> {
+        let mut edits = Edits::default();
+        match vendor {
+            Vendor::Nvidia => {
+                edits.env.push("NVIDIA_VISIBLE_DEVICES=void".to_owned());
+                edits
+                    .device_nodes
+                    .extend(CONTROL.iter().filter_map(|path| node(self.machine, Path::new(path))));
+                edits.device_nodes.extend(node(self.machine, Path::new(IMEX)));
+                let order = self.files.map(|files| self.add_files(&mut edits, files)).unwrap_or_default();
+                if !order.is_empty() || self.machine.has("/proc/driver/nvidia") {
+                    edits.hooks.push(hook(&order)?);
+                }
+            }
+            Vendor::Amd => edits.device_nodes.extend(node(self.machine, Path::new("/dev/kfd"))),
+            _ => {}
+        }
+        edits.additional_gids = groups(&edits.device_nodes);
+        Ok(edits)
+    }
+
+    /// Adds mounts of the driver's files; returns what the hook must do for them.
+    fn add_files(&self, edits: &mut Edits, files: &DriverFiles) -> Order {
+        let mut order = Order { release: files.release.clone(), ..Order::default() };
+        let host = |path: &Path| self.machine.path(path);
+        let mut chosen = vec![None; files.libraries.files.len()];
+        for (number, library) in files.libraries.serving(self.capabilities) {
+            chosen[number] = Some(library.is_32_bit);
+            edits.mounts.push(mount(host(&library.path), &library.path, LIBRARY));
+            let list = if library.is_32_bit { &mut order.libraries_32 } else { &mut order.libraries };
+            if is_for_loader(&library.path) {
+                list.push(library.path.clone());
+            }
+        }
+        for link in &files.libraries.links {
+            let Some(is_32_bit) = chosen[link.library] else { continue };
+            order.links.push((link.path.clone(), link.target.clone()));
+            let list = if is_32_bit { &mut order.libraries_32 } else { &mut order.libraries };
+            if is_for_loader(&link.path) {
+                list.push(link.path.clone());
+            }
+        }
+        for file in files.others.iter().filter(|file| is_wanted(file.serves, self.capabilities)) {
+            let options = if file.is_socket { SOCKET } else { LIBRARY };
+            edits.mounts.push(mount(host(&file.path), &file.place, options));
+        }
+        order
+    }
+
+    /// The nodes of a device's own.
+    fn own_nodes(&self, device: DeviceId) -> Vec<Node> {
+        let Some(gpu) = self.inventory.gpu(device) else { return vec![] };
+        let draws = device.mig.is_none()
+            && [DriverCapability::Graphics, DriverCapability::Display]
+                .iter()
+                .any(|one| is_wanted(*one, self.capabilities));
+        let caps = self.inventory.mig(device).map(|mig| mig.caps.as_slice()).unwrap_or_default();
+        let nodes = gpu
+            .nodes
+            .iter()
+            .filter(|path| device.vendor != Vendor::Nvidia || draws || !path.starts_with("/dev/dri"));
+        nodes.chain(caps).filter_map(|path| node(self.machine, path)).collect()
+    }
+}
+
+/// The kind under which a vendor's own tool describes its cards; nothing for those that are not looked for on a machine.
+pub(crate) fn kind(vendor: Vendor) -> Option<&'static str> {
+    Some(match vendor {
+        Vendor::Nvidia => "nvidia.com/gpu",
+        Vendor::Amd => "amd.com/gpu",
+        Vendor::Intel => "intel.com/gpu",
+        _ => return None,
+    })
+}
+
+/// The nodes that every program has that uses NVIDIA's cards.
+const CONTROL: [&str; 4] =
+    ["/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/nvidia-modeset"];
+
+/// The channel by which machines of one NVLink domain share memory, where an administrator has made it.
+const IMEX: &str = "/dev/nvidia-caps-imex-channels/channel0";
+
+const LIBRARY: &[&str] = &["ro", "nosuid", "nodev", "rbind", "rprivate"];
+const SOCKET: &[&str] = &["nosuid", "nodev", "noexec", "rbind", "rprivate"];
+
+fn mount(host_path: PathBuf, path: &Path, options: &[&str]) -> Mount {
+    Mount {
+        host_path,
+        container_path: path.to_owned(),
+        kind: None,
+        options: options.iter().map(|option| (*option).to_owned()).collect(),
+    }
+}
+
+/// A file or folder of the machine at its own place.
+pub(crate) fn file(machine: &Machine, path: &Path) -> Mount {
+    mount(machine.path(path), path, LIBRARY)
+}
+
+/// Whether programs find it by its name alone: not what others look for in a folder of their own.
+fn is_for_loader(path: &Path) -> bool {
+    let folder = path.parent().and_then(Path::file_name).unwrap_or_default();
+    !["gbm", "vdpau"].iter().any(|own| folder == *own)
+}
+
+/// The hook that completes a container: this very program.
+fn hook(order: &Order) -> Result<Hook> {
+    let program = std::fs::read_link("/proc/self/exe").map_err(|error| {
+        Error::new(Kind::Machine, format!("cannot find this program's own file: {error}"))
+    })?;
+    if !program.is_file() {
+        let message = format!("this program's own file `{}` is not there any more", program.display());
+        return Err(Error::new(Kind::Machine, message)
+            .help("it was exchanged while it runs: start it again; the hook of containers with GPUs is this program"));
+    }
+    Ok(Hook {
+        hook_name: "createContainer".to_owned(),
+        path: program,
+        args: order.arguments(),
+        ..Hook::default()
+    })
+}
+
+/// A node that is on the machine, with where it is there; nothing where there is none.
+pub(crate) fn node(machine: &Machine, path: &Path) -> Option<Node> {
+    let real = machine.path(path);
+    let kind = std::fs::metadata(&real).ok()?.file_type();
+    if !kind.is_char_device() && !kind.is_block_device() {
+        return None;
+    }
+    let host_path = (real != path).then_some(real);
+    Some(Node { path: path.to_owned(), host_path, ..Node::default() })
+}
+
+/// The groups that may open nodes which not everybody may.
+fn groups(nodes: &[Node]) -> Vec<u32> {
+    let mut groups = Vec::new();
+    for node in nodes {
+        let Ok(data) = std::fs::metadata(node.host_path.as_ref().unwrap_or(&node.path)) else { continue };
+        let closed = data.mode() & 0o006 != 0o006 && data.mode() & 0o060 == 0o060;
+        if closed && data.gid() != 0 && !groups.contains(&data.gid()) {
+            groups.push(data.gid());
+        }
+    }
+    groups
+}
+
+/// The nodes without which a device cannot be used, of those that are its own alone.
+pub(crate) fn needed_nodes(inventory: &Inventory, device: DeviceId) -> Vec<PathBuf> {
+    let Some(gpu) = inventory.gpu(device) else { return vec![] };
+    let caps = inventory.mig(device).map(|mig| mig.caps.as_slice()).unwrap_or_default();
+    first_node(gpu).into_iter().chain(caps).cloned().collect()
+}
+
+fn first_node(gpu: &Gpu) -> Option<&PathBuf> {
+    gpu.nodes.iter().find(|node| match gpu.vendor {
+        Vendor::Nvidia => !node.starts_with("/dev/dri"),
+        _ => node.to_string_lossy().contains("render"),
+    })
+}

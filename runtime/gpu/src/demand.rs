@@ -1,0 +1,195 @@
+//! What a job asks of the machine's GPUs, role by role, in terms that the jobs of all users share.
+
+use indexmap::IndexMap;
+use jobc_schema::gpu::Vendor;
+use jobc_schema::plan::order::RoleOrder;
+use jobc_schema::plan::{GpuPlan, JobPlan, RolePlan, SharePlan};
+use jobc_schema::target::GpuShare;
+use serde::{Deserialize, Serialize};
+
+use super::inject::Way;
+use super::inventory::{DeviceId, Inventory};
+use super::lease::Sharing;
+use super::pins;
+use super::sharing::{self, Choice, Means};
+use jobc_sys::error::{Error, Kind, Result};
+use jobc_sys::id::EVERY_ROLE;
+
+/// What a job asks for, by role.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Demands {
+    /// The roles that ask for GPUs, in the order of the plan.
+    pub roles: Vec<Demand>,
+    /// What a person should know of how it is served, a line each.
+    #[serde(skip)]
+    pub notes: Vec<String>,
+}
+
+/// What a role asks for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Demand {
+    /// The role.
+    pub role: String,
+    /// How many of its instances run at once.
+    pub seats: u32,
+    /// How many devices, or slices, each of them has.
+    pub each: u32,
+    /// Who makes the cards.
+    pub vendor: Vendor,
+    /// Models that will do; empty: any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub models: Vec<String>,
+    /// At least these bytes on each card, by its nominal class.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_bytes: Option<u64>,
+    /// At least this compute capability.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compute_capability: Option<(u32, u32)>,
+    /// At least this driver.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub driver: Option<String>,
+    /// Slices in place of whole devices, and what serves them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub share: Option<(SharePlan, Sharing)>,
+    /// These devices and no others, the first ones first; empty: any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pins: Vec<DeviceId>,
+    /// The demands, by their places, that are never there at the same time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub apart: Vec<usize>,
+}
+
+/// What is chosen for the GPUs of a run, beside its plan.
+#[derive(Clone, Copy, Debug)]
+pub struct Choices<'a> {
+    /// Devices by name, and no others: of every role ([`EVERY_ROLE`]), or by role, the first ones first.
+    pub devices: &'a IndexMap<String, Vec<String>>,
+    /// What serves slices of GPUs; what suits unless said.
+    pub share: Option<GpuShare>,
+    /// Go on where a slice cannot be kept.
+    pub allow_unenforced: bool,
+    /// How GPUs come into the tasks; by the target's choice unless given.
+    pub injection: Option<Way>,
+}
+
+impl Demands {
+    /// What a job asks for, with what was said beside it: devices by name, and how cards are shared.
+    ///
+    /// # Errors
+    ///
+    /// A name that is no device of this machine; a slice that nothing here serves as strictly as it must be kept.
+    pub fn of(plan: &JobPlan, choices: Choices<'_>, inventory: &Inventory, means: &Means) -> Result<Self> {
+        let wanting: Vec<(usize, &RolePlan, &GpuPlan)> = plan
+            .roles
+            .iter()
+            .enumerate()
+            .filter_map(|(place, role)| Some((place, role, asked(role)?)))
+            .collect();
+        refuse_pins_of_others(choices, &wanting)?;
+        let order = RoleOrder::of(plan);
+        let mut demands = Self::default();
+        for &(place, role, gpu) in &wanting {
+            let share = gpu.share.as_ref().map(|share| {
+                let choice = Choice { by: choices.share, or_nothing: choices.allow_unenforced };
+                let (by, note) = sharing::choose(&role.name, gpu.vendor, share, choice, means)?;
+                demands.notes.extend(note);
+                Ok::<_, Error>((share.clone(), by))
+            });
+            let words = choices.devices.get(&role.name).or_else(|| choices.devices.get(EVERY_ROLE));
+            let demand = Demand {
+                role: role.name.clone(),
+                seats: role.parallel.unwrap_or(role.instances).min(role.instances),
+                each: gpu.count,
+                vendor: gpu.vendor,
+                models: gpu.models.clone(),
+                memory_bytes: gpu.memory_bytes,
+                compute_capability: gpu.compute_capability.as_deref().and_then(version_pair),
+                driver: gpu.driver.clone(),
+                share: share.transpose()?,
+                pins: words
+                    .map(|words| pins::devices(words, gpu.vendor, inventory))
+                    .transpose()?
+                    .unwrap_or_default(),
+                apart: (0..wanting.len())
+                    .filter(|&other| order.never_together(place, wanting[other].0))
+                    .collect(),
+            };
+            demand.refuse_too_few_pins()?;
+            demands.roles.push(demand);
+        }
+        Ok(demands)
+    }
+
+    /// Whether the job asks for no GPU.
+    pub fn is_empty(&self) -> bool {
+        self.roles.is_empty()
+    }
+
+    /// Whether a plan asks for any.
+    pub fn any(plan: &JobPlan) -> bool {
+        plan.roles.iter().any(|role| asked(role).is_some())
+    }
+}
+
+impl Demand {
+    /// Devices, or slices, that the role has at once.
+    pub fn total(&self) -> u64 {
+        u64::from(self.seats) * u64::from(self.each)
+    }
+
+    /// Whether any device of the machine will do.
+    pub(super) fn takes_any(&self) -> bool {
+        self.models.is_empty()
+            && self.memory_bytes.is_none()
+            && self.compute_capability.is_none()
+            && self.driver.is_none()
+            && self.share.is_none()
+            && self.pins.is_empty()
+    }
+
+    /// Whether several tasks have the same card at once, each with a limit or none.
+    pub fn soft(&self) -> Option<(&SharePlan, Sharing)> {
+        self.share.as_ref().filter(|(_, by)| *by != Sharing::Mig).map(|(share, by)| (share, *by))
+    }
+
+    fn refuse_too_few_pins(&self) -> Result<()> {
+        let needed = if self.soft().is_some() { u64::from(self.cards()) } else { self.total() };
+        if self.pins.is_empty() || self.pins.len() as u64 >= needed {
+            return Ok(());
+        }
+        let (role, named) = (&self.role, self.pins.len());
+        Err(Error::new(Kind::Config, format!("`{role}` needs {needed} GPUs, and {named} are named for it"))
+            .help("name as many as its instances need together, or fewer instances with `--scale ROLE=N`"))
+    }
+
+    /// How many cards a task with slices has.
+    pub(super) fn cards(&self) -> u32 {
+        if self.share.as_ref().is_some_and(|(share, _)| share.same_card) { 1 } else { self.each }
+    }
+}
+
+/// What a role asks for, where it asks for any.
+fn asked(role: &RolePlan) -> Option<&GpuPlan> {
+    role.resources.gpu.as_ref().filter(|gpu| gpu.count > 0 && role.instances > 0)
+}
+
+fn refuse_pins_of_others(choices: Choices<'_>, wanting: &[(usize, &RolePlan, &GpuPlan)]) -> Result<()> {
+    let asks = |name: &str| name == EVERY_ROLE || wanting.iter().any(|(_, role, _)| role.name == name);
+    let strange = choices.devices.keys().find(|name| !asks(name));
+    let nobody = wanting.is_empty() && !choices.devices.is_empty();
+    match strange {
+        Some(name) if name != EVERY_ROLE => {
+            Err(Error::new(Kind::Config, format!("GPUs are named for `{name}`, which asks for none"))
+                .help("write `resources.gpu` of that role in the job file"))
+        }
+        _ if nobody => Err(Error::new(Kind::Config, "`--devices` names GPUs, and no role asks for one")
+            .help("write `resources.gpu` of the role that is to have them in the job file")),
+        _ => Ok(()),
+    }
+}
+
+/// `8.0` is eight and nothing.
+fn version_pair(text: &str) -> Option<(u32, u32)> {
+    let (major, minor) = text.split_once('.')?;
+    Some((major.parse().ok()?, minor.parse().ok()?))
+}

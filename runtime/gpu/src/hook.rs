@@ -1,0 +1,134 @@
+//! The `createContainer` hook that completes a container with NVIDIA's GPUs: what mounts cannot do.
+//!
+//! It is this program again, called by the runtime when the container's mounts are made and the machine's root is still
+//! `/`. It makes the links that programs look for, tells the container's loader of the driver's libraries, and covers
+//! /proc/driver/nvidia by what speaks of the container's own cards. The image is somebody else's: its paths are resolved
+//! inside the root, its cache is read as data, and nothing of it is executed, nor is ldconfig.
+
+mod links;
+mod loader;
+mod procfs;
+
+use std::ffi::OsString;
+use std::io::Read as _;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use rustix::fs::{CWD, Mode, OFlags, openat};
+use serde_json::Value;
+
+use jobc_sys::error::{Error, Kind, Result};
+
+/// The command, for `jobc` itself.
+pub const COMMAND: &str = "gpu-hook";
+
+/// What the hook is to do.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Order {
+    /// The driver's release.
+    pub release: Option<String>,
+    /// Libraries and links to them that the loader is told of, by their paths in the container.
+    pub libraries: Vec<PathBuf>,
+    /// The same for 32-bit programs.
+    pub libraries_32: Vec<PathBuf>,
+    /// Links that are made: path, and what it says.
+    pub links: Vec<(PathBuf, PathBuf)>,
+}
+
+impl Order {
+    /// Whether there is nothing to do but to cover /proc/driver/nvidia.
+    pub fn is_empty(&self) -> bool {
+        self.libraries.is_empty() && self.libraries_32.is_empty() && self.links.is_empty()
+    }
+
+    /// The hook's arguments, its name first.
+    pub fn arguments(&self) -> Vec<String> {
+        let mut words = vec!["jobc".to_owned(), COMMAND.to_owned()];
+        let mut add = |option: &str, value: String| words.extend([option.to_owned(), value]);
+        if let Some(release) = &self.release {
+            add("--driver", release.clone());
+        }
+        for path in &self.libraries {
+            add("--library", path.display().to_string());
+        }
+        for path in &self.libraries_32 {
+            add("--library32", path.display().to_string());
+        }
+        for (path, target) in &self.links {
+            add("--link", format!("{}::{}", target.display(), path.display()));
+        }
+        words
+    }
+
+    /// Reads the arguments behind the name.
+    fn read(words: impl Iterator<Item = OsString>) -> Result<Self> {
+        let mut order = Self::default();
+        let mut words = words.map(|word| word.to_string_lossy().into_owned());
+        while let Some(option) = words.next() {
+            let wrong = |what: &str| Error::new(Kind::Config, format!("`{option}` {what}"));
+            let value = words.next().ok_or_else(|| wrong("has no value"))?;
+            match option.as_str() {
+                "--driver" => order.release = Some(value),
+                "--library" => order.libraries.push(value.into()),
+                "--library32" => order.libraries_32.push(value.into()),
+                "--link" => {
+                    let (target, path) =
+                        value.split_once("::").ok_or_else(|| wrong("is not TARGET::PATH"))?;
+                    order.links.push((path.into(), target.into()));
+                }
+                _ => return Err(wrong("is not an option of the hook")),
+            }
+        }
+        Ok(order)
+    }
+}
+
+/// The whole life of the hook: `words` are what follows [`COMMAND`], the container's state comes on standard input.
+pub fn main(words: impl Iterator<Item = OsString>) -> ExitCode {
+    match Order::read(words).and_then(|order| carry_out(&order, &root_of_state()?)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("jobc: {}", error.message);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn carry_out(order: &Order, root: &OwnedFd) -> Result<()> {
+    links::make(root, &order.links)?;
+    if !order.libraries.is_empty() {
+        loader::tell(root, order)?;
+    }
+    procfs::cover(root, Path::new("/proc/driver/nvidia"))
+}
+
+/// The most of a state or a config.json that is read.
+const LARGEST: u64 = 16 << 20;
+
+/// The container's root, by the state on standard input and the config.json of its bundle.
+fn root_of_state() -> Result<OwnedFd> {
+    let broken = |what: String| Error::new(Kind::Config, what);
+    let mut state = Vec::new();
+    std::io::stdin()
+        .take(LARGEST)
+        .read_to_end(&mut state)
+        .map_err(|error| broken(format!("cannot read the container's state: {error}")))?;
+    let state: Value = serde_json::from_slice(&state)
+        .map_err(|error| broken(format!("the container's state is not JSON: {error}")))?;
+    let bundle =
+        state["bundle"].as_str().ok_or_else(|| broken("the container's state names no bundle".to_owned()))?;
+    let path = Path::new(bundle).join("config.json");
+    let shown = path.display();
+    let text = std::fs::read(&path).map_err(|error| broken(format!("cannot read `{shown}`: {error}")))?;
+    let config: Value =
+        serde_json::from_slice(&text).map_err(|error| broken(format!("`{shown}` is not JSON: {error}")))?;
+    let root = config["root"]["path"].as_str().ok_or_else(|| broken(format!("`{shown}` names no root")))?;
+    let root = Path::new(bundle).join(root);
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    openat(CWD, &root, flags, Mode::empty())
+        .map_err(|errno| Error::machine(format!("open the container's root `{}`", root.display()), errno))
+}
+
+#[cfg(test)]
+mod tests;

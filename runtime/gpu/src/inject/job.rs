@@ -1,0 +1,25 @@
+//! What a task's bundle and root say about its devices.
+
+use oci_spec::runtime::Spec;
+
+use super::environment;
+use jobc_container::bundle::Bundle;
+use jobc_container::root::Root;
+
+/// Whether a root is the machine's own files.
+pub fn is_machine_root(root: &Root) -> bool {
+    root.folders() == [std::path::Path::new("/")]
+}
+
+/// The value of `NVIDIA_VISIBLE_DEVICES` in a bundle that the job's author wrote: not one that the bundle has from its
+/// `resources.gpu`.
+pub fn visible_by_author(bundle: &Bundle) -> Option<String> {
+    let value = environment::value(&bundle.config.spec, environment::VISIBLE)?;
+    let numbers = bundle.annotation("dev.jobc.gpus");
+    (value != "void" && Some(value) != numbers).then(|| value.to_owned())
+}
+
+/// Says in a container without devices that there are none.
+pub fn hide_all(spec: &mut Spec, visible: Option<&str>) {
+    environment::hide_all(spec, visible);
+}

@@ -1,0 +1,93 @@
+//! What is wanted of an injection, and what is told of it.
+
+use std::fmt;
+use std::str::FromStr;
+
+use jobc_schema::gpu::DriverCapability;
+use jobc_schema::target::GpuInjection;
+use serde::{Deserialize, Serialize};
+
+use jobc_sys::error::{Error, Kind, Result};
+
+/// How devices come into a container.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Way {
+    /// The first of the others that can.
+    #[default]
+    Auto,
+    /// CDI files of the machine.
+    Cdi,
+    /// What this program finds of the driver.
+    Generated,
+    /// NVIDIA's hook.
+    Hook,
+    /// Not at all: whoever starts the container has seen to it.
+    None,
+}
+
+impl Way {
+    /// All, in the order that they are told in.
+    pub const ALL: [Self; 5] = [Self::Auto, Self::Cdi, Self::Generated, Self::Hook, Self::None];
+
+    /// The way that a target's `oci.gpu_injection` chooses for a run on this machine.
+    ///
+    /// `none` there says that bundles carry nothing, so whoever runs them is to see to it.
+    pub fn of_target(chosen: GpuInjection) -> Self {
+        match chosen {
+            GpuInjection::None => Self::Auto,
+            GpuInjection::Hook => Self::Hook,
+            GpuInjection::Cdi => Self::Cdi,
+        }
+    }
+
+    /// Its word on the command line.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Cdi => "cdi",
+            Self::Generated => "generated",
+            Self::Hook => "hook",
+            Self::None => "none",
+        }
+    }
+}
+
+impl fmt::Display for Way {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
+    }
+}
+
+impl FromStr for Way {
+    type Err = Error;
+
+    fn from_str(word: &str) -> Result<Self> {
+        Self::ALL.into_iter().find(|way| way.word() == word).ok_or_else(|| {
+            Error::new(Kind::Config, format!("`{word}` is no way to bring GPUs into a container"))
+                .help("write `auto`, `cdi`, `generated`, `hook` or `none`")
+        })
+    }
+}
+
+/// What a task wants of its devices.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Wants<'a> {
+    /// What of NVIDIA's driver it uses; `compute` and `utility` where it says nothing.
+    pub capabilities: &'a [DriverCapability],
+    /// How the devices come in.
+    pub injection: Way,
+    /// Whether its root is this machine's own files, which have the driver's among them.
+    pub machine_root: bool,
+    /// The value of `NVIDIA_VISIBLE_DEVICES` that the job's author wrote, where there is one.
+    pub visible: Option<&'a str>,
+}
+
+/// What was done.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Injected {
+    /// How the devices came in; `none` where there are none.
+    pub way: Way,
+    /// What a person should know, a line each.
+    pub said: Vec<String>,
+}

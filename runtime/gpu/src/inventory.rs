@@ -1,0 +1,161 @@
+//! What a machine has of GPUs, as those who take it and those who use it know it.
+
+use std::path::PathBuf;
+
+use jobc_nvml::{Mig, MigDevice, Process};
+use jobc_schema::gpu::Vendor;
+use serde::{Deserialize, Serialize};
+
+/// What this machine has of GPUs. None is a normal machine: everything is empty then.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Inventory {
+    /// NVIDIA's driver, where it is loaded.
+    pub driver: Option<Driver>,
+    /// The cards, NVIDIA's first, then by index.
+    pub gpus: Vec<Gpu>,
+    /// Where the knowledge of NVIDIA's cards comes from.
+    pub source: Source,
+    /// The program that asked NVML, where that was not this one: `jobc-nvml` or nvidia-smi.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_by: Option<PathBuf>,
+    /// What a person should know, a line each: a driver without nodes, a library that does not load.
+    pub notes: Vec<String>,
+}
+
+/// NVIDIA's driver.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Driver {
+    /// Its release, `550.54.15`.
+    pub version: String,
+    /// The newest CUDA that it runs, `12.4`, where NVML tells.
+    pub cuda: Option<String>,
+}
+
+/// Where the knowledge of NVIDIA's cards comes from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Source {
+    /// There is no driver of NVIDIA's.
+    #[default]
+    None,
+    /// Files of /proc/driver/nvidia and /dev: no memory, no MIG names.
+    Proc,
+    /// NVML, the driver's own library.
+    Nvml,
+}
+
+/// A card.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Gpu {
+    /// Who makes it.
+    pub vendor: Vendor,
+    /// Its number among the vendor's cards, in the order of the PCI bus as the vendor's tools count.
+    pub index: u32,
+    /// `GPU-…`, where it is known.
+    pub uuid: Option<String>,
+    /// As the driver calls it, `NVIDIA H200`.
+    pub name: String,
+    /// The line of products it belongs to, in the words of `NVIDIA_REQUIRE_…`: `tesla`, `geforce`, `nvidia`.
+    #[serde(default)]
+    pub brand: Option<String>,
+    /// Its place on the PCI bus, `0000:3b:00.0`, in lower case.
+    pub pci: Option<String>,
+    /// The number of its node: N of /dev/nvidiaN, renderD(128+N) and so on; differs from the index at times.
+    pub minor: Option<u32>,
+    /// Memory in bytes.
+    pub memory_bytes: Option<u64>,
+    /// CUDA compute capability.
+    pub compute_capability: Option<(u32, u32)>,
+    /// Its NUMA node.
+    pub numa_node: Option<u32>,
+    /// The device nodes that are its own, not those that all cards share: the node of computing first, then those of
+    /// /dev/dri. They are named as programs name them; [`Machine::path`](super::Machine::path) says where they lie.
+    pub nodes: Vec<PathBuf>,
+    /// Multi-Instance GPU: absent where the card has none, or nobody can tell.
+    pub mig: Option<Mig>,
+    /// How it reaches other cards, those of the same inventory.
+    pub links: Vec<Link>,
+    /// Who uses it now, as far as this user may know.
+    pub processes: Vec<Process>,
+    /// Bytes in use, where it is known.
+    pub memory_used: Option<u64>,
+}
+
+/// How a card reaches another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Link {
+    /// The other card's index.
+    pub to: u32,
+    /// By what, the nearest that there is.
+    pub by: Way,
+}
+
+/// The way between two cards, nearest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Way {
+    /// NVLink, or AMD's XGMI, by so many links.
+    Nvlink(u32),
+    /// One PCIe switch.
+    Switch,
+    /// Several PCIe switches.
+    Switches,
+    /// A PCIe host bridge.
+    Bridge,
+    /// Within a NUMA node.
+    Node,
+    /// Between NUMA nodes.
+    System,
+}
+
+/// One thing that a task can be given: a whole card, or an instance of one that is cut up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct DeviceId {
+    /// Who makes the card.
+    pub vendor: Vendor,
+    /// The card's index.
+    pub gpu: u32,
+    /// The MIG instance's index on the card.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mig: Option<u32>,
+}
+
+impl Inventory {
+    /// The card of a device.
+    pub fn gpu(&self, device: DeviceId) -> Option<&Gpu> {
+        self.gpus.iter().find(|gpu| gpu.vendor == device.vendor && gpu.index == device.gpu)
+    }
+
+    /// The MIG instance of a device that is one.
+    pub fn mig(&self, device: DeviceId) -> Option<&MigDevice> {
+        let mig = device.mig?;
+        self.gpu(device)?.mig.as_ref()?.devices.iter().find(|instance| instance.index == mig)
+    }
+
+    /// Everything that can be given: whole cards, and of cards that are cut up their instances.
+    pub fn devices(&self) -> Vec<DeviceId> {
+        let mut devices = Vec::new();
+        for gpu in &self.gpus {
+            let whole = DeviceId { vendor: gpu.vendor, gpu: gpu.index, mig: None };
+            match gpu.mig.as_ref().filter(|mig| mig.enabled) {
+                Some(mig) => {
+                    devices.extend(mig.devices.iter().map(|mig| DeviceId { mig: Some(mig.index), ..whole }));
+                }
+                None => devices.push(whole),
+            }
+        }
+        devices
+    }
+
+    /// What a device is called everywhere else: `GPU-…` or `MIG-…`, else its number, `0` or `0:1`.
+    pub fn name(&self, device: DeviceId) -> String {
+        let uuid = match device.mig {
+            Some(_) => self.mig(device).and_then(|mig| mig.uuid.clone()),
+            None => self.gpu(device).and_then(|gpu| gpu.uuid.clone()),
+        };
+        uuid.unwrap_or_else(|| match device.mig {
+            Some(mig) => format!("{}:{mig}", device.gpu),
+            None => device.gpu.to_string(),
+        })
+    }
+}

@@ -1,0 +1,113 @@
+//! What a job has of the machine's GPUs: exact devices, decided once when it is admitted.
+//!
+//! A [`Slot`] is one device, or a slice of one; a [`Seat`] is what one task has while it runs. Roles that never run together
+//! may have seats on the same slots, and the tasks of a role with `parallel` take its seats in turns.
+
+use jobc_schema::gpu::Enforcement;
+use serde::{Deserialize, Serialize};
+
+use super::inventory::DeviceId;
+
+/// What a job has of the machine's GPUs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Leased {
+    /// The devices and slices of devices, each once.
+    pub slots: Vec<Slot>,
+    /// Which of them a task has, by role and number: task `i` has the seat `i` where all instances of a role run at once.
+    pub seats: Vec<Seat>,
+}
+
+/// A device that a job has, or a slice of one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Slot {
+    /// The card, or the instance of one that is cut up.
+    pub device: DeviceId,
+    /// What the machine calls it: `GPU-…`, `MIG-…`, or its number.
+    pub name: String,
+    /// How much of it; absent: all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slice: Option<Slice>,
+}
+
+/// A part of a card.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Slice {
+    /// Bytes of the card's memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_bytes: Option<u64>,
+    /// Percent of the card's cores.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cores_percent: Option<u32>,
+    /// What serves it.
+    pub by: Sharing,
+    /// What keeps tasks within it.
+    pub enforced_by: Enforcement,
+    /// All cards of the task that has it, in order; with MPS one server serves exactly these.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cards: Vec<DeviceId>,
+}
+
+/// How several tasks share a card.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Sharing {
+    /// The card is cut up (Multi-Instance GPU).
+    Mig,
+    /// NVIDIA's Multi-Process Service.
+    Mps,
+    /// HAMi-core, a library between a program and the driver.
+    Hami,
+    /// The card's own time slices, and no limits.
+    None,
+}
+
+/// What a task has while it runs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Seat {
+    /// The role whose tasks have it.
+    pub role: String,
+    /// Its number among the role's seats, from 0.
+    pub number: u32,
+    /// Places in [`Leased::slots`], in the order in which the task sees the devices.
+    pub slots: Vec<usize>,
+}
+
+impl Leased {
+    /// Whether the job has no GPUs.
+    pub fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+
+    /// What a seat has, in order.
+    pub fn of<'a>(&'a self, seat: &'a Seat) -> impl Iterator<Item = &'a Slot> {
+        // A record may have been written by anybody.
+        seat.slots.iter().filter_map(|&slot| self.slots.get(slot))
+    }
+
+    /// The slot of a name that a task's record has.
+    pub fn named(&self, name: &str) -> Option<&Slot> {
+        self.slots.iter().find(|slot| slot.name == name)
+    }
+}
+
+impl Sharing {
+    /// What keeps tasks within their slices.
+    pub fn enforcer(self) -> Enforcement {
+        match self {
+            Self::Mig => Enforcement::Hardware,
+            Self::Mps => Enforcement::Driver,
+            Self::Hami => Enforcement::Library,
+            Self::None => Enforcement::Nothing,
+        }
+    }
+
+    /// The word that records and the command line use.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Mig => "mig",
+            Self::Mps => "mps",
+            Self::Hami => "hami",
+            Self::None => "none",
+        }
+    }
+}

@@ -1,0 +1,308 @@
+//! The libraries of NVIDIA's driver: which there are, where, and what of the driver they serve.
+//!
+//! A driver's libraries bear its release behind `.so.`, and only those of the loaded release work with it. They are looked for
+//! in the folders that the loader's cache knows one of them in, and in those that distributions use. The names by capability
+//! are those of libnvidia-container (`src/nvc_info.c`); a library that the table does not know comes with `compute`, so that a
+//! newer driver works.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::Read as _;
+use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use jobc_schema::gpu::DriverCapability;
+use rustix::fs::{CWD, Mode, OFlags, openat};
+
+use super::ld_cache::{Cache, I386, NATIVE};
+use super::machine::Machine;
+use super::places;
+use DriverCapability::{Compat32, Compute, Display, Graphics, Ngx, Utility, Video};
+use jobc_sys::inside::open_inside;
+
+/// A file of the driver that is bound into containers.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Library {
+    /// Where it is, from the driver's root on: containers have it there too.
+    pub path: PathBuf,
+    /// What of the driver it serves.
+    pub serves: DriverCapability,
+    /// Whether it is for 32-bit programs.
+    pub is_32_bit: bool,
+}
+
+/// A symbolic link to a library.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Link {
+    /// Where it is.
+    pub path: PathBuf,
+    /// What it says.
+    pub target: PathBuf,
+    /// The library that it leads to, a number in the list of them.
+    pub library: usize,
+}
+
+/// The libraries of a driver, and the links to them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Libraries {
+    /// The files, by path.
+    pub files: Vec<Library>,
+    /// The links, by path.
+    pub links: Vec<Link>,
+    /// Folders of the main ones that the machine's loader does not search by itself.
+    pub unsearched: Vec<PathBuf>,
+}
+
+/// Libraries by the beginning of their names, up to `.so`.
+const SERVES: &[(&str, DriverCapability)] = &[
+    ("libnvidia-ml", Utility),
+    ("libnvidia-cfg", Utility),
+    ("libnvidia-nscq", Utility),
+    ("libnvidia-sandboxutils", Utility),
+    ("libcuda", Compute),
+    ("libcudadebugger", Compute),
+    ("libnvidia-opencl", Compute),
+    ("libnvidia-gpucomp", Compute),
+    ("libnvidia-ptxjitcompiler", Compute),
+    ("libnvidia-fatbinaryloader", Compute),
+    ("libnvidia-allocator", Compute),
+    ("libnvidia-compiler", Compute),
+    ("libnvidia-pkcs11", Compute),
+    ("libnvidia-pkcs11-openssl3", Compute),
+    ("libnvidia-nvvm", Compute),
+    ("libnvidia-tileiras", Compute),
+    ("libvdpau_nvidia", Video),
+    ("libnvidia-encode", Video),
+    ("libnvidia-opticalflow", Video),
+    ("libnvcuvid", Video),
+    ("libnvidia-eglcore", Graphics),
+    ("libnvidia-glcore", Graphics),
+    ("libnvidia-tls", Graphics),
+    ("libnvidia-glsi", Graphics),
+    ("libnvidia-fbc", Graphics),
+    ("libnvidia-ifr", Graphics),
+    ("libnvidia-rtcore", Graphics),
+    ("libnvoptix", Graphics),
+    ("libGLX_nvidia", Graphics),
+    ("libEGL_nvidia", Graphics),
+    ("libGLESv2_nvidia", Graphics),
+    ("libGLESv1_CM_nvidia", Graphics),
+    ("libnvidia-glvkspirv", Graphics),
+    ("libnvidia-cbl", Graphics),
+    ("libnvidia-vulkan-producer", Graphics),
+    ("libnvidia-egl-gbm", Graphics),
+    ("libnvidia-egl-wayland", Graphics),
+    ("libnvidia-egl-xcb", Graphics),
+    ("libnvidia-egl-xlib", Graphics),
+    ("libnvidia-wayland-client", Display),
+    ("libnvidia-gtk2", Display),
+    ("libnvidia-gtk3", Display),
+    ("libglxserver_nvidia", Display),
+    ("libnvidia-ngx", Ngx),
+];
+
+/// Libraries that have versions of their own.
+const OWN_VERSIONS: [&str; 4] =
+    ["libnvidia-egl-gbm", "libnvidia-egl-wayland", "libnvidia-egl-xcb", "libnvidia-egl-xlib"];
+
+/// What lies below such a folder.
+const BELOW: [&str; 2] = ["vdpau", "gbm"];
+
+/// Libraries whose folder the loader's cache is asked for.
+const KNOWN: [&str; 3] = ["libcuda.so.1", "libnvidia-ml.so.1", "libGLX_nvidia.so.0"];
+
+/// Links that programs look for and that packages do not always bring.
+const WANTED: [(&str, &str); 3] = [
+    ("libcuda.so", "libcuda.so.1"),
+    ("libnvidia-opticalflow.so", "libnvidia-opticalflow.so.1"),
+    ("libGLX_indirect.so.0", "libGLX_nvidia.so.0"),
+];
+
+impl Libraries {
+    /// Looks for the libraries of a release, `550.54.15`.
+    pub fn of(machine: &Machine, release: &str) -> Self {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let Ok(root) = openat(CWD, machine.root(), flags, Mode::empty()) else { return Self::default() };
+        let cache = machine.path("/etc/ld.so.cache");
+        let cache = std::fs::read(cache).ok().and_then(|bytes| Cache::read(&bytes)).unwrap_or_default();
+        let mut search =
+            Search { root, release, seen: BTreeSet::new(), found: Vec::new(), links: Vec::new() };
+        for name in KNOWN {
+            for path in cache.find(name, NATIVE).chain(cache.find(name, I386)) {
+                search.folder(path.parent().unwrap_or(Path::new("/")));
+            }
+        }
+        for folder in places::LIBRARIES {
+            search.folder(Path::new(folder));
+        }
+        // Where whoever starts jobs has told the loader to look, as images of clusters do.
+        let told = std::env::var_os("LD_LIBRARY_PATH").filter(|_| machine.is_own()).unwrap_or_default();
+        for folder in std::env::split_paths(&told).filter(|folder| folder.is_absolute()) {
+            search.folder(&folder);
+        }
+        let searched: BTreeSet<PathBuf> =
+            cache.folders().iter().filter_map(|folder| search.real(folder)).collect();
+        let mut libraries = search.finish();
+        let main = libraries.files.iter().filter(|library| !library.is_32_bit && is_main(&library.path));
+        let folders: BTreeSet<&Path> = main.filter_map(|library| library.path.parent()).collect();
+        let is_searched = |folder: &Path| places::is_of_the_loader(folder) || searched.contains(folder);
+        libraries.unsearched =
+            folders.into_iter().filter(|folder| !is_searched(folder)).map(Path::to_owned).collect();
+        libraries
+    }
+
+    /// Those that serve one of these capabilities.
+    pub fn serving<'a>(
+        &'a self,
+        wanted: &'a [DriverCapability],
+    ) -> impl Iterator<Item = (usize, &'a Library)> {
+        self.files.iter().enumerate().filter(|(_, library)| serves(library, wanted))
+    }
+}
+
+/// Whether a library is one that programs load by its name.
+fn is_main(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let stem =
+        |known: &str| known.split_once(".so").is_some_and(|(stem, _)| name.split(".so").next() == Some(stem));
+    KNOWN.iter().any(|known| stem(known))
+}
+
+fn serves(library: &Library, wanted: &[DriverCapability]) -> bool {
+    is_wanted(library.serves, wanted) && (!library.is_32_bit || is_wanted(Compat32, wanted))
+}
+
+/// Whether a capability is among those that are wanted, or comes with one of them: video needs CUDA, a display graphics.
+pub(super) fn is_wanted(capability: DriverCapability, wanted: &[DriverCapability]) -> bool {
+    wanted.iter().any(|one| {
+        *one == capability
+            || matches!(
+                (one, capability),
+                (DriverCapability::All, _) | (Video, Compute) | (Display, Graphics)
+            )
+    })
+}
+
+/// A search in progress.
+struct Search<'a> {
+    root: OwnedFd,
+    release: &'a str,
+    /// Folders, by where they really are.
+    seen: BTreeSet<PathBuf>,
+    found: Vec<Library>,
+    /// Links by their paths, and the file that each leads to.
+    links: Vec<(PathBuf, PathBuf)>,
+}
+
+impl Search<'_> {
+    /// Looks into a folder, and what usually lies below.
+    fn folder(&mut self, folder: &Path) {
+        let Some(folder) = self.real(folder) else { return };
+        self.names(&folder);
+        for name in BELOW {
+            if let Some(below) = self.real(&folder.join(name)) {
+                self.names(&below);
+            }
+        }
+    }
+
+    fn names(&mut self, folder: &Path) {
+        if !self.seen.insert(folder.to_owned()) {
+            return;
+        }
+        let Some(opened) = self.open(folder, OFlags::DIRECTORY | OFlags::RDONLY) else { return };
+        let Ok(entries) = rustix::fs::Dir::read_from(&opened) else { return };
+        for entry in entries.flatten() {
+            let Ok(name) = entry.file_name().to_str() else { continue };
+            let Some((stem, version)) = name.split_once(".so") else { continue };
+            let path = folder.join(name);
+            if entry.file_type() == rustix::fs::FileType::Symlink {
+                let is_ours = SERVES.iter().any(|(known, _)| *known == stem) || stem.contains("nvidia");
+                if is_ours && let Some(real) = self.real(&path) {
+                    self.links.push((path, real));
+                }
+                continue;
+            }
+            let version = version.strip_prefix('.').unwrap_or_default();
+            if version == self.release || OWN_VERSIONS.contains(&stem) {
+                self.library(path, stem);
+            }
+        }
+    }
+
+    fn library(&mut self, path: PathBuf, stem: &str) {
+        let known = SERVES.iter().find(|(known, _)| *known == stem);
+        let serves = known.map_or(Compute, |(_, serves)| *serves);
+        let Some(file) = self.open(&path, OFlags::RDONLY) else { return };
+        let mut start = [0; 5];
+        // The class of an ELF file: 1 is of 32 bits (elf(5), EI_CLASS).
+        let read = File::from(file).read_exact(&mut start);
+        let is_32_bit = read.is_ok() && start.starts_with(b"\x7fELF\x01");
+        self.found.push(Library { path, serves, is_32_bit });
+    }
+
+    fn open(&self, path: &Path, flags: OFlags) -> Option<OwnedFd> {
+        let path = std::ffi::CString::new(path.as_os_str().as_bytes()).ok()?;
+        open_inside(self.root.as_fd(), &path, flags).ok()
+    }
+
+    /// Where a path really is, from the root on.
+    fn real(&self, path: &Path) -> Option<PathBuf> {
+        let link = |fd: &OwnedFd| std::fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd())).ok();
+        let (root, real) = (link(&self.root)?, link(&self.open(path, OFlags::PATH)?)?);
+        Some(Path::new("/").join(real.strip_prefix(root).ok()?))
+    }
+
+    fn finish(mut self) -> Libraries {
+        self.found.sort();
+        self.found.dedup();
+        let files = self.found;
+        let number = |real: &Path| files.iter().position(|library| library.path == real);
+        let links = self.links.into_iter().filter_map(|(path, real)| {
+            let library = number(&real)?;
+            let target = if real.parent() == path.parent() { real.file_name()?.into() } else { real };
+            Some(Link { path, target, library })
+        });
+        let mut links: Vec<Link> = links.collect();
+        for (name, target) in WANTED {
+            let beside: Vec<Link> = links
+                .iter()
+                .filter(|link| link.path.file_name().is_some_and(|name| name == target))
+                .cloned()
+                .collect();
+            for Link { path, library, .. } in beside {
+                let path = path.with_file_name(name);
+                if !links.iter().any(|link| link.path == path) {
+                    links.push(Link { path, target: target.into(), library });
+                }
+            }
+        }
+        links.sort();
+        links.dedup();
+        Libraries { files, links, unsearched: Vec::new() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::SERVES;
+
+    /// `stdlib/gpu/nvidia.yaml` tells people and the compiler what the driver brings; it must not tell of more than is brought.
+    #[test]
+    fn the_table_of_drivers_files_is_served() {
+        let table = include_str!("../../../stdlib/gpu/nvidia.yaml");
+        let mut seen = 0;
+        for line in table.lines() {
+            let Some((capability, rest)) = line.trim().split_once(": {libs: [") else { continue };
+            let libraries = rest.split(']').next().unwrap_or_default();
+            for library in libraries.split(", ").filter(|name| !name.is_empty()) {
+                let serves = SERVES.iter().find(|(name, _)| *name == library).map(|(_, serves)| serves);
+                let named = serves.and_then(|serves| serde_json::to_value(serves).ok());
+                assert_eq!(named, Some(capability.into()), "{library}");
+                seen += 1;
+            }
+        }
+        assert!(seen > 30, "the table has {seen} libraries");
+    }
+}

@@ -1,0 +1,166 @@
+//! Where a machine's GPUs are looked for: its own files, or those of a driver that lies elsewhere.
+//!
+//! A driver can be installed in a container of its own, as NVIDIA's operator for Kubernetes does, with that container's
+//! root mounted below /run/nvidia/driver. `JOBC_DRIVER_ROOT` names such a root. Where it has the kernel's files too, they
+//! count in place of this machine's: so a made-up tree is a machine with GPUs.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::askers;
+pub use super::askers::Asker;
+
+/// The root of the driver's files; `/` unless set.
+pub const ROOT: &str = "JOBC_DRIVER_ROOT";
+
+/// The file of NVML, in place of the one that is found; empty: NVML is not asked.
+pub const NVML: &str = "JOBC_NVML";
+
+/// How many seconds NVML may take.
+pub const NVML_TIMEOUT: &str = "JOBC_NVML_TIMEOUT";
+
+/// How long NVML may take unless told otherwise: without nvidia-persistenced it wakes every card up, one by one, which takes
+/// seconds for each.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Where to look for GPUs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Machine {
+    /// Where libraries, programs and CDI folders are.
+    root: PathBuf,
+    /// Where /proc, /sys and /dev are.
+    kernel: PathBuf,
+    /// How NVML is asked.
+    pub nvml: Nvml,
+}
+
+/// How NVML is asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Nvml {
+    /// Its file: nothing where it is to be found, an empty path where nobody is to be asked.
+    pub library: Option<PathBuf>,
+    /// How long it may take.
+    pub patience: Duration,
+    /// Who asks it, each where those before it cannot; none: this very process asks.
+    pub askers: Vec<Asker>,
+}
+
+impl Machine {
+    /// This machine, or what the environment says is to be taken for it.
+    pub fn here() -> Self {
+        let variable = |name| std::env::var_os(name).map(PathBuf::from);
+        let root = variable(ROOT).filter(|root| root.is_absolute()).unwrap_or_else(|| "/".into());
+        let seconds = std::env::var(NVML_TIMEOUT).ok().and_then(|text| text.parse().ok());
+        let nvml = Nvml {
+            library: variable(NVML),
+            patience: seconds.map_or(PATIENCE, Duration::from_secs),
+            // A library of somebody else's that hangs or dies must not take us with it.
+            askers: askers::here(),
+        };
+        Self { nvml, ..Self::at(root) }
+    }
+
+    /// The machine whose files lie below `root`; NVML is asked by this very process.
+    pub fn at(root: impl Into<PathBuf>) -> Self {
+        let root = root.into();
+        let kernel = if root.join("proc/devices").exists() { root.clone() } else { "/".into() };
+        Self { root, kernel, nvml: Nvml { library: None, patience: PATIENCE, askers: vec![] } }
+    }
+
+    /// The root of the driver's libraries and programs.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Whether the driver's files are this machine's own.
+    pub fn is_own(&self) -> bool {
+        self.root == Path::new("/")
+    }
+
+    /// Whether /proc, /sys and /dev are this machine's own.
+    pub(crate) fn has_own_kernel(&self) -> bool {
+        self.kernel == Path::new("/")
+    }
+
+    /// Where a file lies that programs know by this absolute name.
+    pub fn path(&self, name: impl AsRef<Path>) -> PathBuf {
+        let name = name.as_ref();
+        let is_kernels = ["/proc", "/sys", "/dev"].iter().any(|folder| name.starts_with(folder));
+        let root = if is_kernels { &self.kernel } else { &self.root };
+        root.join(name.strip_prefix("/").unwrap_or(name))
+    }
+
+    /// Whether there is something by that name.
+    pub fn has(&self, name: impl AsRef<Path>) -> bool {
+        self.path(name).exists()
+    }
+
+    /// A file's text; nothing where it is not there or may not be read.
+    pub fn read(&self, name: impl AsRef<Path>) -> Option<String> {
+        std::fs::read(self.path(name)).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// A file's text without the white space around it; nothing where that leaves nothing.
+    pub(crate) fn word(&self, name: impl AsRef<Path>) -> Option<String> {
+        self.read(name).map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
+    }
+
+    /// A number in a file, decimal, or hexadecimal after `0x`.
+    pub(crate) fn number(&self, name: impl AsRef<Path>) -> Option<u64> {
+        let text = self.word(name)?;
+        match text.strip_prefix("0x") {
+            Some(digits) => u64::from_str_radix(digits, 16).ok(),
+            None => text.parse().ok(),
+        }
+    }
+
+    /// The names in a folder, sorted; none where it is not there.
+    pub fn names(&self, folder: impl AsRef<Path>) -> Vec<String> {
+        let Ok(entries) = std::fs::read_dir(self.path(folder)) else { return vec![] };
+        let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+        let mut names: Vec<String> = names.collect();
+        names.sort();
+        names
+    }
+
+    /// The names in a folder that are a word and a number, by the number: `("gpu3", 3)`.
+    pub(crate) fn numbered(&self, folder: impl AsRef<Path>, word: &str) -> Vec<(String, u32)> {
+        let number = |name: &str| name.strip_prefix(word)?.parse().ok();
+        let names = self.names(folder).into_iter();
+        let mut found: Vec<(String, u32)> =
+            names.filter_map(|name| number(&name).map(|number| (name, number))).collect();
+        found.sort_by_key(|(_, number)| *number);
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_root_with_a_kernel_of_its_own_counts_for_all() {
+        let tree = tempfile::tempdir().unwrap();
+        let only_files = Machine::at(tree.path());
+        assert_eq!(only_files.path("/dev/nvidia0"), Path::new("/dev/nvidia0"));
+        assert_eq!(only_files.path("/usr/lib"), tree.path().join("usr/lib"));
+        std::fs::create_dir(tree.path().join("proc")).unwrap();
+        std::fs::write(tree.path().join("proc/devices"), "").unwrap();
+        assert_eq!(Machine::at(tree.path()).path("/dev/nvidia0"), tree.path().join("dev/nvidia0"));
+        assert_eq!(Machine::at("/").path("/etc/cdi"), Path::new("/etc/cdi"));
+    }
+
+    #[test]
+    fn numbers_are_as_the_kernel_writes_them() {
+        let tree = tempfile::tempdir().unwrap();
+        let machine = Machine::at(tree.path());
+        for (text, number) in [("12\n", Some(12)), ("0x1a\n", Some(26)), ("-1\n", None), ("", None)] {
+            std::fs::write(tree.path().join("file"), text).unwrap();
+            assert_eq!(machine.number("/file"), number, "{text:?}");
+        }
+        for name in ["gpu10", "gpu2", "gpu", "gpux", "other1"] {
+            std::fs::write(tree.path().join(name), "").unwrap();
+        }
+        assert_eq!(machine.numbered("/", "gpu"), [("gpu2".to_owned(), 2), ("gpu10".to_owned(), 10)]);
+    }
+}

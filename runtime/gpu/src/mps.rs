@@ -1,0 +1,183 @@
+//! NVIDIA's Multi-Process Service: a server of the driver's that several tasks use cards through, each within its limits.
+//!
+//! There is one control daemon for each set of cards that tasks of a user share, as a program has one server for all of its
+//! cards. It is started with the first job that has a slice there, and lives as long as any job has: a process of ours
+//! [holds](holder) it, which waits for the lock that those jobs' supervisors share. The kernel drops a supervisor's lock
+//! however it dies, so the daemon ends with the last of them. If the holder itself is killed, the kernel kills the daemon
+//! with it, and the next command removes what is left ([`sweep`]).
+//!
+//! Tasks have the daemon's pipe folder where CUDA looks for one, and its /dev/shm, through which programs and the server
+//! talk (docs.nvidia.com/deploy/mps; NVIDIA's device plugin for Kubernetes does the same).
+
+pub mod holder;
+mod place;
+
+use std::fs::File;
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use oci_spec::runtime::Spec;
+
+use super::binds::bind;
+use super::cdi::edit;
+use super::inventory::DeviceId;
+use super::lease::Slot;
+use super::machine::Machine;
+use super::pins::short;
+use jobc_sys::error::{Error, Kind, Result};
+pub use place::sweep;
+use place::{Place, try_lock};
+
+/// The first word of the hidden command that holds a daemon: `jobc hold-mps FOLDER PROGRAM CARDS ROOT`.
+pub const COMMAND: &str = "hold-mps";
+
+/// Where a container has the daemon's pipes: where CUDA looks for them unless it is told otherwise.
+const PIPES: &str = "/tmp/nvidia-mps";
+
+/// How long a daemon may take to answer, and another job's to end.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+const MIB: u64 = 1 << 20;
+
+/// A daemon that is to be there.
+#[derive(Clone, Debug)]
+pub struct Server<'a> {
+    /// `nvidia-cuda-mps-control`.
+    pub program: &'a Path,
+    /// Where the driver is.
+    pub machine: &'a Machine,
+    /// Its cards, in the order in which tasks see them.
+    pub cards: &'a [DeviceId],
+    /// What the driver calls them.
+    pub names: Vec<String>,
+}
+
+/// A job's part in a daemon, which lives at least as long as this.
+#[derive(Debug)]
+pub struct Client {
+    place: Place,
+    _users: File,
+}
+
+/// Where a user's daemons have their folders: beside that of their jobs' state.
+pub fn folder(jobs: &Path) -> PathBuf {
+    jobs.with_file_name("mps")
+}
+
+/// Joins those who use a daemon; starts it where there is none.
+///
+/// # Errors
+///
+/// Why there is none, with what the daemon said.
+pub fn join(folder: &Path, server: &Server<'_>, stopped: &AtomicBool) -> Result<Client> {
+    let name: Vec<String> = server.cards.iter().map(|card| short(*card)).collect();
+    let place = Place::make(folder, &name.join("-"))?;
+    let began = Instant::now();
+    loop {
+        if let Some(_joining) = try_lock(&place.joining(), false)?
+            && let Some(users) = {
+                place.make_folders()?;
+                try_lock(&place.users(), true)?
+            }
+        {
+            if try_lock(&place.held(), false)?.is_some() {
+                // Nobody holds a daemon: what is there belongs to one that was killed.
+                place.kill_the_rest();
+                start(&place, server)?;
+            }
+            return Ok(Client { place, _users: users });
+        }
+        if stopped.load(Ordering::Acquire) {
+            return Err(Error::new(Kind::State, "the job was stopped before it began"));
+        }
+        if began.elapsed() > PATIENCE {
+            let message = format!("the MPS daemon of GPU {} does not end", name.join(", "));
+            return Err(Error::new(Kind::Machine, message)
+                .help(format!("see `{}`, and end its process", place.log().display())));
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Starts the holder and waits until its daemon answers.
+fn start(place: &Place, server: &Server<'_>) -> Result<()> {
+    let said = |error: &std::io::Error| {
+        let errno = rustix::io::Errno::from_io_error(error).unwrap_or(rustix::io::Errno::IO);
+        Error::machine("start the process that holds an MPS daemon", errno)
+    };
+    let log = File::create(place.log()).map_err(|error| said(&error))?;
+    let path = std::env::var_os("PATH").map(|path| ("PATH", path));
+    let mut command = Command::new("/proc/self/exe");
+    command.arg0("jobc").arg(COMMAND).arg(place.folder()).arg(server.program).arg(server.names.join(","));
+    command.arg(server.machine.root()).env_clear().envs(path).current_dir("/");
+    let mut holder = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(log)
+        .spawn()
+        .map_err(|error| said(&error))?;
+    let (sender, receiver) = mpsc::channel();
+    let out = holder.stdout.take();
+    std::thread::spawn(move || {
+        let mut line = String::new();
+        let _ = out.map(|out| BufReader::new(out).read_line(&mut line));
+        // Whoever asked may have gone on.
+        let _ = sender.send(line);
+    });
+    let line = receiver.recv_timeout(PATIENCE).unwrap_or_default();
+    if line.trim() == holder::READY {
+        // Its end is that of its users, long after ours maybe; it is reaped by a thread that waits for nothing else.
+        std::thread::spawn(move || holder.wait());
+        return Ok(());
+    }
+    let _ = holder.kill();
+    let _ = holder.wait();
+    place.kill_the_rest();
+    let why = if line.is_empty() { "it does not answer" } else { line.trim() };
+    Err(Error::new(
+        Kind::Machine,
+        format!("the MPS daemon of GPU {} does not start: {why}", server.names.join(", ")),
+    )
+    .help(format!("see `{}`, or share the card in another way with `--gpu-share`", place.log().display())))
+}
+
+impl Client {
+    /// Gives a task's container the way to the server, and its limits. Returns what a person should know.
+    ///
+    /// The limits are numbered as the server's cards are, which are the container's in the same order.
+    pub(super) fn give(&self, spec: &mut Spec, slots: &[Slot]) -> Vec<String> {
+        edit::add_mount(spec, bind(&self.place.pipes(), Path::new(PIPES), false));
+        let mut shared = bind(&self.place.memory(), Path::new("/dev/shm"), false);
+        let options = shared.options_mut().get_or_insert_default();
+        options.push("noexec".to_owned());
+        edit::add_mount(spec, shared);
+        let slices = slots.iter().filter_map(|slot| slot.slice.as_ref());
+        let limits: Vec<String> = slices
+            .clone()
+            .enumerate()
+            .filter_map(|(number, slice)| Some(format!("{number}={}M", (slice.memory_bytes? / MIB).max(1))))
+            .collect();
+        edit::set_variable(spec, &format!("CUDA_MPS_PIPE_DIRECTORY={PIPES}"));
+        if !limits.is_empty() {
+            edit::set_variable(spec, &format!("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT={}", limits.join(",")));
+        }
+        if let Some(percent) = slices.clone().find_map(|slice| slice.cores_percent) {
+            edit::set_variable(spec, &format!("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE={percent}"));
+        }
+        let user = spec.process().as_ref().map_or(0, |process| process.user().uid());
+        if user == 0 {
+            return Vec::new();
+        }
+        vec![format!(
+            "an MPS server serves one user at a time: tasks of user {user} wait for those of others on the same cards"
+        )]
+    }
+}
+
+#[cfg(test)]
+mod tests;

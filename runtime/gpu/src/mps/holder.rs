@@ -1,0 +1,246 @@
+//! The process that holds an MPS daemon: this program again, for as long as a job has a slice of its cards.
+
+use std::ffi::OsString;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use linux_raw_sys::general::MS_PRIVATE;
+use rustix::fs::FlockOperation;
+use rustix::mount::mount_bind_recursive;
+
+use super::place::{Place, try_lock};
+use crate::places;
+use jobc_container::namespaces::Namespace;
+use jobc_sys::error::{Error, Kind, Result};
+use jobc_sys::syscall::Kernel as _;
+use jobc_sys::syscall::linux::Linux;
+use jobc_sys::syscall::parent::works_for_this;
+
+/// What it says when the daemon answers.
+pub(super) const READY: &str = "ready";
+
+/// How long the daemon may take to answer.
+const STARTING: Duration = Duration::from_secs(15);
+
+/// How long it may take to end.
+const ENDING: Duration = Duration::from_secs(5);
+
+/// What it waits for.
+enum Event {
+    /// Nobody uses the daemon any more.
+    Unused(std::fs::File),
+    /// The daemon has ended.
+    Ended,
+}
+
+/// The whole life of the process; `words` are what follows [`super::COMMAND`].
+pub fn main(words: impl Iterator<Item = OsString>) -> ExitCode {
+    // In place of `exe`, for those who list processes.
+    let _ = std::fs::write("/proc/self/comm", "jobc-mps");
+    let words: Vec<OsString> = words.collect();
+    let [folder, program, cards, root] = &words[..] else {
+        eprintln!("jobc: this command is for a job's supervisor alone");
+        return ExitCode::from(2);
+    };
+    let daemon =
+        Daemon { place: Place::at(folder), program: program.into(), cards: cards.clone(), root: root.into() };
+    match daemon.hold() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            println!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// A control daemon.
+struct Daemon {
+    place: Place,
+    program: PathBuf,
+    cards: OsString,
+    root: PathBuf,
+}
+
+impl Daemon {
+    fn hold(&self) -> Result<()> {
+        // Whoever started us may end long before; what its terminal sends is not for us.
+        let _ = rustix::process::setsid();
+        let held = try_lock(&self.place.held(), false)?
+            .ok_or_else(|| Error::new(Kind::State, "another process holds it already"))?;
+        self.enter_own_memory()?;
+        let mut control = self.command();
+        let mut child = works_for_this(control.arg("-f").stdin(Stdio::null()).stdout(Stdio::null()))
+            .spawn()
+            .map_err(|error| failed("start `nvidia-cuda-mps-control`", &error))?;
+        if let Err(error) = self.wait_until_it_answers(&mut child) {
+            let _ = child.kill();
+            let _ = child.wait();
+            self.place.kill_the_rest();
+            return Err(error);
+        }
+        println!("{READY}");
+        let _ = std::io::stdout().flush();
+        self.wait_for_the_end(child);
+        // Who joins now finds that nobody holds a daemon before it finds that there are no users.
+        drop(held);
+        Ok(())
+    }
+
+    /// A /dev/shm of the daemon's own, which its users get too, in a mount namespace of this process.
+    fn enter_own_memory(&self) -> Result<()> {
+        let made = |errno| Error::machine("give an MPS daemon a /dev/shm of its own", errno);
+        let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
+        if uid.is_root() {
+            Linux.unshare(Namespace::Mount.flag()).map_err(made)?;
+        } else {
+            Linux.unshare(Namespace::User.flag() | Namespace::Mount.flag()).map_err(made)?;
+            let (uid, gid) = (uid.as_raw(), gid.as_raw());
+            // The same numbers: the server tells its users apart by them.
+            let maps = [
+                ("setgroups", "deny".to_owned()),
+                ("uid_map", format!("{uid} {uid} 1")),
+                ("gid_map", format!("{gid} {gid} 1")),
+            ];
+            for (name, text) in maps {
+                std::fs::write(format!("/proc/self/{name}"), text)
+                    .map_err(|error| failed("give an MPS daemon a /dev/shm of its own", &error))?;
+            }
+        }
+        Linux.set_propagation(MS_PRIVATE.into()).map_err(made)?;
+        mount_bind_recursive(self.place.memory(), "/dev/shm").map_err(made)
+    }
+
+    /// The control program, which is the daemon and what speaks with it.
+    fn command(&self) -> Command {
+        let mut command = Command::new(&self.program);
+        let folder = self.program.parent().unwrap_or(Path::new("/usr/bin"));
+        let path = std::env::var("PATH").unwrap_or_default();
+        // The daemon starts `nvidia-cuda-mps-server`, which lies beside it.
+        command.env("PATH", format!("{}:{path}", folder.display()));
+        command.env("CUDA_MPS_PIPE_DIRECTORY", self.place.pipes());
+        command.env("CUDA_MPS_LOG_DIRECTORY", self.place.logs());
+        command.env("CUDA_VISIBLE_DEVICES", &self.cards);
+        // The loader knows this machine's usual folders; of another root, or of a driver that clusters mount, it knows nothing.
+        let is_own = self.root == Path::new("/");
+        let folders =
+            places::LIBRARIES.iter().filter(|folder| !is_own || folder.starts_with(places::MOUNTED));
+        let folders = folders.map(|folder| self.root.join(folder.trim_start_matches('/')));
+        if let Ok(folders) = std::env::join_paths(folders.filter(|folder| folder.is_dir())) {
+            command.env("LD_LIBRARY_PATH", folders);
+        }
+        command
+    }
+
+    /// Says something to the daemon; whether it took it.
+    fn tell(&self, words: &str) -> bool {
+        let mut control = self.command();
+        let spawned = works_for_this(control.stdin(Stdio::piped()).stdout(Stdio::null())).spawn();
+        let Ok(mut control) = spawned else { return false };
+        let told = control.stdin.take().is_some_and(|mut input| writeln!(input, "{words}").is_ok());
+        let taken = waits(&mut control, ENDING);
+        if taken.is_none() {
+            let _ = control.kill();
+            let _ = control.wait();
+        }
+        told && taken == Some(true)
+    }
+
+    fn wait_until_it_answers(&self, child: &mut Child) -> Result<()> {
+        let began = Instant::now();
+        loop {
+            if self.tell("get_default_active_thread_percentage") {
+                return Ok(());
+            }
+            if let Ok(Some(status)) = child.try_wait() {
+                let said = self.last_words();
+                return Err(Error::new(
+                    Kind::Machine,
+                    format!("`nvidia-cuda-mps-control` ended ({status}){said}"),
+                ));
+            }
+            if began.elapsed() > STARTING {
+                return Err(Error::new(Kind::Machine, format!("it does not answer{}", self.last_words())));
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// The last line of the daemon's log, after a colon.
+    fn last_words(&self) -> String {
+        let text = std::fs::read_to_string(self.place.logs().join("control.log")).unwrap_or_default();
+        text.lines().last().map(|line| format!(": {line}")).unwrap_or_default()
+    }
+
+    /// Waits until nobody uses the daemon, and ends it; or until it has ended by itself.
+    fn wait_for_the_end(&self, mut child: Child) {
+        let (sender, events) = mpsc::channel();
+        let unused = sender.clone();
+        let users = self.place.users();
+        std::thread::spawn(move || {
+            let lock = || {
+                let file = std::fs::OpenOptions::new().write(true).open(&users).ok()?;
+                while let Err(errno) = rustix::fs::flock(&file, FlockOperation::LockExclusive) {
+                    if errno != rustix::io::Errno::INTR {
+                        return None;
+                    }
+                }
+                Some(file)
+            };
+            // Where the lock's file is gone nobody can use the daemon either.
+            let _ = lock().map(|file| unused.send(Event::Unused(file)));
+        });
+        let pid = child.id();
+        std::thread::spawn(move || {
+            wait_for_exit(pid);
+            sender.send(Event::Ended)
+        });
+        match events.recv() {
+            // The lock is kept until all is gone: who joins waits.
+            Ok(Event::Unused(users)) => {
+                self.tell("quit");
+                if waits(&mut child, ENDING).is_none() {
+                    let _ = child.kill();
+                    let _ = child.wait();
+                }
+                self.place.kill_the_rest();
+                self.place.remove();
+                // The holder's lock goes before this one does: see `hold`.
+                std::mem::forget(users);
+            }
+            Ok(Event::Ended) | Err(_) => {
+                let _ = child.wait();
+                eprintln!("the daemon has ended by itself{}", self.last_words());
+                self.place.kill_the_rest();
+            }
+        }
+    }
+}
+
+/// Waits for a child that others reap.
+fn wait_for_exit(pid: u32) {
+    if let Some(process) = jobc_container::state::process::Process::of_child(pid) {
+        while let Ok(false) = process.wait(u32::MAX / 2) {}
+    }
+}
+
+/// Whether a child ends well within a time; nothing where it does not end.
+fn waits(child: &mut Child, within: Duration) -> Option<bool> {
+    let began = Instant::now();
+    loop {
+        match child.try_wait() {
+            Ok(Some(status)) => return Some(status.success()),
+            Err(_) => return Some(false),
+            Ok(None) if began.elapsed() > within => {
+                return None;
+            }
+            Ok(None) => std::thread::sleep(Duration::from_millis(5)),
+        }
+    }
+}
+
+fn failed(what: &str, error: &std::io::Error) -> Error {
+    Error::machine(what, rustix::io::Errno::from_io_error(error).unwrap_or(rustix::io::Errno::IO))
+}

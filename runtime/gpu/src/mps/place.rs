@@ -1,0 +1,156 @@
+//! The files of an MPS daemon: its folders, and the locks by which its users, its holder and those who join agree.
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::FlockOperation;
+use rustix::io::Errno;
+use rustix::process::{Signal, pidfd_send_signal};
+
+use crate::binds::make_for_all;
+use jobc_container::state::process::Process;
+use jobc_sys::error::{Error, Kind, Result, machine as failed};
+
+/// The most bytes of a folder's path: a daemon's sockets lie in it, whose paths have at most 107 (unix(7)).
+const LONGEST: usize = 80;
+
+/// What programs of the daemon are called, as far as the kernel keeps names.
+const PROGRAMS: &str = "nvidia-cuda-mps";
+
+/// The files of one daemon: a folder, and beside it locks, which are never removed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    folder: PathBuf,
+}
+
+impl Place {
+    /// The place of a daemon by the name of its cards.
+    pub(super) fn make(all: &Path, name: &str) -> Result<Self> {
+        let folder = all.join(name);
+        if folder.as_os_str().len() > LONGEST {
+            let message =
+                format!("the path `{}` is too long for the sockets of an MPS daemon", folder.display());
+            return Err(Error::new(Kind::Machine, message).help("set XDG_RUNTIME_DIR to a shorter one"));
+        }
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(all);
+        made.map_err(|error| failed("make the folder", all, &error))?;
+        Ok(Self { folder })
+    }
+
+    pub(super) fn at(folder: impl Into<PathBuf>) -> Self {
+        Self { folder: folder.into() }
+    }
+
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Its pipes: what `CUDA_MPS_PIPE_DIRECTORY` names.
+    pub(super) fn pipes(&self) -> PathBuf {
+        self.folder.join("pipe")
+    }
+
+    /// Its logs.
+    pub(super) fn logs(&self) -> PathBuf {
+        self.folder.join("log")
+    }
+
+    /// Its /dev/shm.
+    pub(super) fn memory(&self) -> PathBuf {
+        self.folder.join("shm")
+    }
+
+    /// What its holder said.
+    pub(super) fn log(&self) -> PathBuf {
+        self.beside("log")
+    }
+
+    /// The lock of whoever looks whether there is a daemon.
+    pub(super) fn joining(&self) -> PathBuf {
+        self.beside("joining")
+    }
+
+    /// The lock that those who use the daemon share.
+    pub(super) fn users(&self) -> PathBuf {
+        self.beside("users")
+    }
+
+    /// The lock of the daemon's holder.
+    pub(super) fn held(&self) -> PathBuf {
+        self.beside("held")
+    }
+
+    fn beside(&self, what: &str) -> PathBuf {
+        let mut name = self.folder.clone().into_os_string();
+        name.push(format!(".{what}"));
+        name.into()
+    }
+
+    /// Makes what the daemon and its users write to.
+    pub(super) fn make_folders(&self) -> Result<()> {
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(&self.folder);
+        made.map_err(|error| failed("make the folder", &self.folder, &error))?;
+        for folder in [self.pipes(), self.logs(), self.memory()] {
+            make_for_all(&folder)?;
+        }
+        Ok(())
+    }
+
+    /// Removes them.
+    pub(super) fn remove(&self) {
+        // What stays is removed by who comes next.
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+
+    /// Kills what is left of a daemon that nobody holds: its programs, told by the pipes in their environment.
+    pub(super) fn kill_the_rest(&self) {
+        let wanted = format!("CUDA_MPS_PIPE_DIRECTORY={}", self.pipes().display());
+        let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+        let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+        for process in pids.filter_map(Process::of) {
+            let read =
+                |name: &str| std::fs::read(format!("/proc/{}/{name}", process.pid)).unwrap_or_default();
+            let is_one = String::from_utf8_lossy(&read("comm")).starts_with(PROGRAMS)
+                && read("environ").split(|byte| *byte == 0).any(|item| item == wanted.as_bytes());
+            if !is_one {
+                continue;
+            }
+            if let Ok(Some(pidfd)) = process.open() {
+                let _ = pidfd_send_signal(&pidfd, Signal::KILL);
+                let _ = process.wait(1000);
+            }
+        }
+    }
+}
+
+/// Takes a lock, together with others or alone; nothing where somebody has it.
+pub(super) fn try_lock(path: &Path, shared: bool) -> Result<Option<File>> {
+    let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path);
+    let file = file.map_err(|error| failed("open", path, &error))?;
+    let how =
+        if shared { FlockOperation::NonBlockingLockShared } else { FlockOperation::NonBlockingLockExclusive };
+    match rustix::fs::flock(&file, how) {
+        Ok(()) => Ok(Some(file)),
+        Err(Errno::WOULDBLOCK) => Ok(None),
+        Err(errno) => Err(Error::machine(format!("lock `{}`", path.display()), errno)),
+    }
+}
+
+/// Removes what daemons have left whose holders were killed and that nobody uses any more.
+pub fn sweep(folder: &Path) -> Result<()> {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if !path.is_dir() {
+            continue;
+        }
+        let place = Place::at(path);
+        let Some(_joining) = try_lock(&place.joining(), false)? else { continue };
+        let Some(_users) = try_lock(&place.users(), false)? else { continue };
+        if try_lock(&place.held(), false)?.is_some() {
+            place.kill_the_rest();
+            place.remove();
+        }
+    }
+    Ok(())
+}

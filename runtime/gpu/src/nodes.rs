@@ -1,0 +1,120 @@
+//! Nodes that NVIDIA's driver has not made yet.
+//!
+//! The kernel makes none of them: libraries do when a program first uses CUDA, and `nvidia-modprobe`, which belongs to root
+//! with the set-user-ID bit, does it for everybody. On a machine that has just started there may be no /dev/nvidia-uvm, without
+//! which no CUDA program runs, and a container's libraries may make none ([`super::hook`]).
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use jobc_schema::gpu::{DriverCapability, Vendor};
+
+use super::cdi::generate::needed_nodes;
+use super::inventory::{DeviceId, Inventory};
+use super::libraries::is_wanted;
+use super::machine::Machine;
+use super::{nvidia, places};
+use jobc_sys::error::{Error, Kind, Result};
+use jobc_sys::timed;
+
+const UVM: &str = "/dev/nvidia-uvm";
+
+/// How long a module may take to load.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Sees to it that the nodes are there which these devices need.
+///
+/// # Errors
+///
+/// A node that is not there and cannot be made.
+pub(super) fn complete(
+    machine: &Machine,
+    inventory: &Inventory,
+    devices: &[DeviceId],
+    capabilities: &[DriverCapability],
+) -> Result<()> {
+    let devices: Vec<DeviceId> =
+        devices.iter().copied().filter(|device| device.vendor == Vendor::Nvidia).collect();
+    if devices.is_empty() {
+        return Ok(());
+    }
+    if is_wanted(DriverCapability::Compute, capabilities) {
+        see_to(machine, Path::new(UVM), &["-c".into(), "0".into(), "-u".into()])?;
+    }
+    for device in devices {
+        let nodes = needed_nodes(inventory, device);
+        let Some(first) = nodes.first().filter(|node| !node.starts_with(nvidia::CAPS)) else {
+            let name = inventory.name(device);
+            let message = format!("the GPU `{name}` has no node /dev/nvidia… here");
+            return Err(Error::new(Kind::Machine, message)
+                .help("run `nvidia-modprobe -c N` as root, with the card's number; in a container, give it the card's node"));
+        };
+        let minor = first.file_name().and_then(|name| name.to_str()?.strip_prefix("nvidia"));
+        see_to(machine, first, &["-c".into(), minor.unwrap_or_default().into()])?;
+        let Some(instance) = inventory.mig(device) else { continue };
+        let minor = inventory.gpu(device).and_then(|gpu| gpu.minor).unwrap_or(device.gpu);
+        let files = nvidia::access(minor, instance.gi, instance.ci);
+        for (node, file) in instance.caps.iter().zip(files) {
+            see_to(machine, node, &["-f".into(), file.into()])?;
+        }
+    }
+    Ok(())
+}
+
+/// Has a node made that is not there.
+fn see_to(machine: &Machine, node: &Path, words: &[PathBuf]) -> Result<()> {
+    if machine.has(node) {
+        return Ok(());
+    }
+    let program = places::PROGRAMS.map(|folder| machine.path(format!("{folder}/nvidia-modprobe")));
+    if machine.has_own_kernel()
+        && let Some(program) = program.into_iter().find(|path| path.exists())
+    {
+        // Whether it did is seen below.
+        let _ = timed::run(Command::new(program).args(words), PATIENCE);
+    }
+    if machine.has(node) {
+        return Ok(());
+    }
+    let words: Vec<String> = words.iter().map(|word| word.display().to_string()).collect();
+    let message = format!("the node `{}` is not there, and GPUs cannot be used without it", node.display());
+    Err(Error::new(Kind::Machine, message)
+        .help(format!("run `nvidia-modprobe {}` as root, or start nvidia-persistenced", words.join(" "))))
+}
+
+#[cfg(test)]
+mod tests {
+    use jobc_fake_gpus::{Nodes, model};
+
+    use super::*;
+
+    #[test]
+    fn a_node_that_is_not_there_is_an_error_that_says_how_to_make_it() {
+        let tree = tempfile::tempdir().unwrap();
+        jobc_fake_gpus::make(&model::named("a100").unwrap(), tree.path(), Nodes::Files).unwrap();
+        let machine = Machine::at(tree.path());
+        let inventory = Inventory::take(&machine);
+        let devices = inventory.devices();
+        let said = |capabilities| {
+            complete(&machine, &inventory, &devices, capabilities).map_err(|error| format!("{error:?}"))
+        };
+        let compute = &[DriverCapability::Compute];
+        said(compute).unwrap();
+        let cut = devices.iter().find(|device| device.mig.is_some()).unwrap();
+        let cap = &inventory.mig(*cut).unwrap().caps[1];
+        let remove = |node: &Path| std::fs::remove_file(machine.path(node)).unwrap();
+        remove(cap);
+        let why = said(compute).unwrap_err();
+        assert!(why.contains(&*cap.to_string_lossy()) && why.contains("ci0/access"), "{why}");
+        remove(Path::new("/dev/nvidia-uvm"));
+        let why = said(compute).unwrap_err();
+        assert!(
+            why.contains("`/dev/nvidia-uvm` is not there") && why.contains("nvidia-modprobe -c 0 -u"),
+            "{why}"
+        );
+        // Who does not compute does not need it.
+        let whole: Vec<DeviceId> = devices.iter().copied().filter(|device| device.mig.is_none()).collect();
+        complete(&machine, &inventory, &whole, &[DriverCapability::Utility]).unwrap();
+    }
+}

@@ -1,0 +1,81 @@
+//! Asking NVML again and again what changes from moment to moment: how busy cards are, and with whom.
+//!
+//! One process stays for as long as somebody watches. It ends with the pipe that it reads from, so with its starter, however
+//! that dies.
+
+use std::io::{self, Read as _, Write as _};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use jobc_nvml::Moment;
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+
+use super::search;
+use crate::machine::Machine;
+
+/// The watching process, from its starter's side: never waits.
+#[derive(Debug)]
+pub struct Watch {
+    child: Child,
+    questions: ChildStdin,
+    answers: ChildStdout,
+    heard: Vec<u8>,
+}
+
+impl Watch {
+    /// Starts it; nothing where NVML is not to be asked, or this process would have to ask itself.
+    ///
+    /// `tried` of those who can ask have failed: the next has its turn, and after the last the first again.
+    pub fn start(machine: &Machine, tried: usize) -> io::Result<Option<Self>> {
+        let askers = &machine.nvml.askers;
+        let (Some(asker), Some(files)) = (askers.get(tried % askers.len().max(1)), search::files(machine))
+        else {
+            return Ok(None);
+        };
+        Self::spawn(asker.command().arg("--watch").args(files)).map(Some)
+    }
+
+    fn spawn(command: &mut Command) -> io::Result<Self> {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn()?;
+        let (Some(questions), Some(answers)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        };
+        let flags = fcntl_getfl(&answers)?;
+        fcntl_setfl(&answers, flags | OFlags::NONBLOCK)?;
+        Ok(Self { child, questions, answers, heard: vec![] })
+    }
+
+    /// Asks.
+    pub fn ask(&mut self) -> io::Result<()> {
+        self.questions.write_all(b"?")
+    }
+
+    /// The answer, once it is there.
+    pub fn hear(&mut self) -> io::Result<Option<Moment>> {
+        let mut buffer = [0; 16 * 1024];
+        loop {
+            match self.answers.read(&mut buffer) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(length) => self.heard.extend_from_slice(&buffer[..length]),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        // What the library prints of its own is no answer.
+        while let Some(end) = self.heard.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = self.heard.drain(..=end).collect();
+            if let Ok(moment) = serde_json::from_slice(&line) {
+                return Ok(Some(moment));
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,133 @@
+//! Devices by the names that people give: a number, `GPU-…`, `MIG-…` or `0:1`, as `NV_GPU` and `docker run --gpus device=` take
+//! them.
+
+use std::collections::BTreeMap;
+
+use jobc_schema::gpu::Vendor;
+
+use super::inventory::{DeviceId, Inventory};
+use jobc_sys::error::{Error, Kind, Result};
+
+/// The devices that words name, in their order.
+///
+/// # Errors
+///
+/// A word that names none, more than one, or one that another word names.
+pub fn devices(words: &[String], vendor: Vendor, inventory: &Inventory) -> Result<Vec<DeviceId>> {
+    let devices: Vec<DeviceId> =
+        words.iter().map(|word| device(word, vendor, inventory)).collect::<Result<_>>()?;
+    if let Some((&twice, _)) = counts(&devices).iter().find(|(_, count)| **count > 1) {
+        let names: Vec<String> = words
+            .iter()
+            .zip(&devices)
+            .filter(|(_, device)| **device == twice)
+            .map(|(word, _)| format!("`{word}`"))
+            .collect();
+        return Err(wrong(format!("{} name one device", names.join(" and "))).help("name each device once"));
+    }
+    Ok(devices)
+}
+
+fn device(word: &str, vendor: Vendor, inventory: &Inventory) -> Result<DeviceId> {
+    let all: Vec<DeviceId> =
+        inventory.devices().into_iter().filter(|device| device.vendor == vendor).collect();
+    let found: Vec<DeviceId> =
+        all.iter().copied().filter(|device| is_named(word, *device, inventory)).collect();
+    match found[..] {
+        [device] => Ok(device),
+        [] => Err(none(word, vendor, inventory, &all)),
+        _ => {
+            let names: Vec<String> = found.iter().map(|device| inventory.name(*device)).collect();
+            Err(wrong(format!("`{word}` begins the names of {}", names.join(" and ")))
+                .help("write more of it"))
+        }
+    }
+}
+
+fn is_named(word: &str, device: DeviceId, inventory: &Inventory) -> bool {
+    let is_number = |number: u32, text: &str| text.parse() == Ok(number);
+    match (word.split_once(':'), device.mig) {
+        (Some((gpu, mig)), Some(number)) => is_number(device.gpu, gpu) && is_number(number, mig),
+        (None, None) if word.bytes().all(|byte| byte.is_ascii_digit()) => is_number(device.gpu, word),
+        // Too short a beginning would be a name by chance.
+        (None, _) => word.len() > 4 && begins(&inventory.name(device), word),
+        _ => false,
+    }
+}
+
+fn begins(name: &str, word: &str) -> bool {
+    name.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word))
+}
+
+fn none(word: &str, vendor: Vendor, inventory: &Inventory, all: &[DeviceId]) -> Error {
+    let cut = inventory.gpus.iter().find(|gpu| {
+        let is_named = is_named(word, DeviceId { vendor, gpu: gpu.index, mig: None }, inventory);
+        gpu.vendor == vendor && is_named && gpu.mig.as_ref().is_some_and(|mig| mig.enabled)
+    });
+    if let Some(gpu) = cut {
+        return wrong(format!("GPU {} is cut up into MIG instances", gpu.index))
+            .help(format!("name an instance of it, such as `{}:0`; `jobc gpu ls` lists them", gpu.index));
+    }
+    let known: Vec<String> = all.iter().map(|device| short(*device)).collect();
+    let known = if known.is_empty() { "this machine has none".to_owned() } else { known.join(", ") };
+    wrong(format!("this machine has no GPU `{word}`")).help(format!(
+        "name one by its number or by the beginning of its name as `jobc gpu ls` lists them: {known}"
+    ))
+}
+
+/// A device's number: `3`, or `0:1` for an instance of a card that is cut up.
+pub fn short(device: DeviceId) -> String {
+    match device.mig {
+        None => device.gpu.to_string(),
+        Some(mig) => format!("{}:{mig}", device.gpu),
+    }
+}
+
+/// How often each device is named: for errors.
+fn counts<T: Ord + Copy>(all: &[T]) -> BTreeMap<T, usize> {
+    let mut counts = BTreeMap::new();
+    for one in all {
+        *counts.entry(*one).or_default() += 1;
+    }
+    counts
+}
+
+fn wrong(why: impl std::fmt::Display) -> Error {
+    Error::new(Kind::Config, why.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use insta::assert_snapshot;
+
+    use super::*;
+    use crate::testing::{cut, machine};
+
+    fn told(words: &[&str]) -> String {
+        let mut inventory = machine(&[&[0, 1], &[2]]);
+        cut(&mut inventory, 2, &["1g.10gb", "2g.20gb"]);
+        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        match devices(&words, Vendor::Nvidia, &inventory) {
+            Ok(devices) => devices.into_iter().map(short).collect::<Vec<_>>().join(" "),
+            Err(error) => format!("{error}; {}", error.help.as_deref().unwrap_or_default()),
+        }
+    }
+
+    #[test]
+    fn by_number_by_name_and_by_the_beginning_of_a_name() {
+        assert_eq!(told(&["1", "0"]), "1 0");
+        assert_eq!(told(&["GPU-00000001", "2:1", "mig-2-0"]), "1 2:1 2:0");
+    }
+
+    #[test]
+    fn what_names_none_or_several_is_refused() {
+        assert_snapshot!([told(&["7"]), told(&["GPU-0000"]), told(&["0", "GPU-00000000"]), told(&["2"]), told(&["2:7"]), told(&["GPU-"])].join("\n"), @r"
+        this machine has no GPU `7`; name one by its number or by the beginning of its name as `jobc gpu ls` lists them: 0, 1, 2:0, 2:1
+        `GPU-0000` begins the names of GPU-00000000 and GPU-00000001; write more of it
+        `0` and `GPU-00000000` name one device; name each device once
+        GPU 2 is cut up into MIG instances; name an instance of it, such as `2:0`; `jobc gpu ls` lists them
+        this machine has no GPU `2:7`; name one by its number or by the beginning of its name as `jobc gpu ls` lists them: 0, 1, 2:0, 2:1
+        this machine has no GPU `GPU-`; name one by its number or by the beginning of its name as `jobc gpu ls` lists them: 0, 1, 2:0, 2:1
+        ");
+    }
+}

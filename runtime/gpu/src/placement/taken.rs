@@ -1,0 +1,76 @@
+//! What of a machine's devices jobs have: whole ones, and slices of cards.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::inventory::DeviceId;
+use crate::lease::{Leased, Sharing, Slot};
+
+/// What of the devices is taken.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Taken {
+    whole: BTreeSet<DeviceId>,
+    shared: BTreeMap<DeviceId, Shared>,
+}
+
+/// What of a card is taken in slices.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Shared {
+    /// Bytes of its memory.
+    pub(super) memory_bytes: u64,
+    /// Percent of its cores.
+    pub(super) cores_percent: u32,
+    /// How many slices.
+    pub(super) slices: u64,
+    /// What serves them.
+    pub(super) by: Sharing,
+    /// The cards that the same server serves.
+    pub(super) cards: Vec<DeviceId>,
+    /// Whose they are.
+    pub(super) uid: u32,
+}
+
+impl Taken {
+    /// Adds what a job of a user has.
+    pub fn add_all(&mut self, leased: &Leased, uid: u32) {
+        leased.slots.iter().for_each(|slot| self.add(slot, uid));
+    }
+
+    pub(super) fn add(&mut self, slot: &Slot, uid: u32) {
+        let slice = slot.slice.as_ref().filter(|slice| slice.by != Sharing::Mig);
+        let Some(slice) = slice else { return self.take(slot.device) };
+        let shared = self.shared.entry(slot.device).or_insert_with(|| Shared {
+            memory_bytes: 0,
+            cores_percent: 0,
+            slices: 0,
+            by: slice.by,
+            cards: slice.cards.clone(),
+            uid,
+        });
+        shared.memory_bytes = shared.memory_bytes.saturating_add(slice.memory_bytes.unwrap_or_default());
+        shared.cores_percent = shared.cores_percent.saturating_add(slice.cores_percent.unwrap_or_default());
+        shared.slices += 1;
+    }
+
+    /// Takes a whole device.
+    pub fn take(&mut self, device: DeviceId) {
+        self.whole.insert(device);
+    }
+
+    /// Whether nobody has any of it, nor any of its card's instances or its card.
+    pub fn is_free(&self, device: DeviceId) -> bool {
+        let card = DeviceId { mig: None, ..device };
+        let instance = device.mig.is_none()
+            && self.whole.iter().any(|other| other.mig.is_some() && DeviceId { mig: None, ..*other } == card);
+        !instance
+            && ![device, card].iter().any(|one| self.whole.contains(one) || self.shared.contains_key(one))
+    }
+
+    /// What of a card is taken in slices; nothing where it cannot be shared, as somebody has all of it.
+    pub(super) fn shared(&self, card: DeviceId) -> Result<Option<&Shared>, ()> {
+        match self.shared.get(&card) {
+            _ if self.whole.contains(&card) => Err(()),
+            None if !self.is_free(card) => Err(()),
+            shared => Ok(shared),
+        }
+    }
+}

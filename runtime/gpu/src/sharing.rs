@@ -1,0 +1,247 @@
+//! What serves slices of cards on this machine: as strict as the job asks, with what is there.
+//!
+//! | isolation | served by, the first that there is |
+//! |---|---|
+//! | `hard` | a MIG instance |
+//! | `soft` | MPS, HAMi-core, a MIG instance |
+//! | `none` | the card's time slices, a MIG instance |
+
+use std::path::{Path, PathBuf};
+
+use jobc_schema::gpu::{Isolation, Vendor};
+use jobc_schema::plan::SharePlan;
+use jobc_schema::target::GpuShare;
+
+use super::inventory::Inventory;
+use super::lease::Sharing;
+use super::machine::Machine;
+use super::places;
+use jobc_sys::error::{Error, Kind, Result};
+
+/// The library of HAMi-core, in place of [`HAMI_LIBRARY`].
+pub const HAMI_VARIABLE: &str = "JOBC_HAMI_LIBRARY";
+
+/// Where HAMi-core puts its library.
+pub const HAMI_LIBRARY: &str = "/usr/local/vgpu/libvgpu.so";
+
+/// The program that starts MPS servers.
+const MPS_CONTROL: &str = "nvidia-cuda-mps-control";
+
+/// What there is to share cards with.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Means {
+    /// The program that starts MPS servers.
+    pub mps: Option<PathBuf>,
+    /// HAMi-core's library.
+    pub hami: Option<PathBuf>,
+    /// Some cards are cut up.
+    pub mig: bool,
+    /// Some cards are not.
+    pub whole: bool,
+}
+
+/// How whoever runs a job wants its slices served.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Choice {
+    /// By this; by what suits unless said.
+    pub by: Option<GpuShare>,
+    /// Also by what enforces less than the job asks for.
+    pub or_nothing: bool,
+}
+
+impl Means {
+    /// Looks at what there is.
+    pub fn of(machine: &Machine, inventory: &Inventory) -> Self {
+        let programs = places::PROGRAMS.map(|folder| machine.path(Path::new(folder).join(MPS_CONTROL)));
+        let named = std::env::var_os(HAMI_VARIABLE).map(PathBuf::from).filter(|path| path.is_absolute());
+        let hami = named.unwrap_or_else(|| machine.path(HAMI_LIBRARY));
+        let devices = inventory.devices();
+        Self {
+            mps: programs.into_iter().find(|path| path.is_file()),
+            hami: Some(hami).filter(|path| path.is_file()),
+            mig: devices.iter().any(|device| device.mig.is_some()),
+            whole: devices.iter().any(|device| device.mig.is_none()),
+        }
+    }
+}
+
+/// What serves a role's slices, and what a person should know of it.
+///
+/// # Errors
+///
+/// Nothing that is there keeps them as strictly as the job asks, or nothing that was chosen is there.
+pub(super) fn choose(
+    role: &str,
+    vendor: Vendor,
+    share: &SharePlan,
+    choice: Choice,
+    means: &Means,
+) -> Result<(Sharing, Option<String>)> {
+    let by = chosen(vendor, share, choice, means).ok_or_else(|| nothing(role, vendor, share, means))?;
+    let why_not = match by {
+        Sharing::Mps if means.mps.is_none() => {
+            Some("there is no `nvidia-cuda-mps-control` on this machine".to_owned())
+        }
+        Sharing::Hami if means.hami.is_none() => {
+            Some(format!("there is no `{HAMI_LIBRARY}` on this machine"))
+        }
+        Sharing::Mps | Sharing::Hami if vendor != Vendor::Nvidia => {
+            Some(format!("`--gpu-share {}` is for cards of NVIDIA's", by.as_str()))
+        }
+        _ => None,
+    };
+    if let Some(why) = why_not {
+        return Err(refused(role, &why).help(format!(
+            "install it (`{HAMI_VARIABLE}` names another library), or leave `--gpu-share {}` out",
+            by.as_str()
+        )));
+    }
+    if !by.enforcer().satisfies(share.isolation) && !choice.or_nothing {
+        let gives = if by.enforcer().satisfies(Isolation::Soft) { "soft" } else { "none" };
+        let why = format!("it asks for {} isolation, and {} gives {gives}", word(share.isolation), name(by));
+        return Err(refused(role, &why).help("leave `--gpu-share` out, or go on with `--allow-unenforced`"));
+    }
+    let note = (by == Sharing::None).then(|| {
+        format!("nothing keeps `{role}` within its slices of GPUs: their memory is counted and not limited, and programs take turns")
+    });
+    Ok((by, note))
+}
+
+fn chosen(vendor: Vendor, share: &SharePlan, choice: Choice, means: &Means) -> Option<Sharing> {
+    if share.profile.is_some() {
+        return Some(Sharing::Mig);
+    }
+    let nvidia = vendor == Vendor::Nvidia;
+    let soft = || match means {
+        _ if !nvidia || !means.whole => None,
+        Means { mps: Some(_), .. } => Some(Sharing::Mps),
+        Means { hami: Some(_), .. } => Some(Sharing::Hami),
+        _ => None,
+    };
+    let mig = || (nvidia && means.mig).then_some(Sharing::Mig);
+    match (choice.by, share.isolation) {
+        (Some(GpuShare::Mps), _) => Some(Sharing::Mps),
+        (Some(GpuShare::Hami), _) => Some(Sharing::Hami),
+        (Some(GpuShare::None), _) => Some(Sharing::None),
+        (None, Isolation::Hard) => mig().or_else(|| choice.or_nothing.then(soft)?),
+        (None, Isolation::Soft) => soft().or_else(mig),
+        (None, Isolation::None) => (means.whole || !nvidia).then_some(Sharing::None).or_else(mig),
+    }
+    .or_else(|| choice.or_nothing.then_some(Sharing::None))
+}
+
+fn nothing(role: &str, vendor: Vendor, share: &SharePlan, means: &Means) -> Error {
+    let wanted = word(share.isolation);
+    match share.isolation {
+        Isolation::Hard if vendor == Vendor::Nvidia => {
+            refused(role, "it asks for hard isolation, and no card of this machine is cut up into MIG instances")
+                .help("an administrator cuts cards up (`nvidia-smi -mig 1`, `nvidia-smi mig -cgi …`); `isolation: soft` goes without")
+        }
+        _ if vendor == Vendor::Nvidia && !means.whole && !means.mig => {
+            refused(role, "this machine has no NVIDIA GPU").help("run the job without GPUs with `--no-gpu`")
+        }
+        _ if vendor == Vendor::Nvidia => refused(
+            role,
+            "it asks for soft isolation, and this machine has neither `nvidia-cuda-mps-control` nor HAMi-core's library",
+        )
+        .help(format!(
+            "install one of them (`{HAMI_VARIABLE}` names HAMi-core's), write `isolation: none`, or go on with `--allow-unenforced`"
+        )),
+        _ => refused(role, &format!("it asks for {wanted} isolation, and nothing enforces slices of such cards here"))
+            .help("write `isolation: none`, or go on with `--allow-unenforced`"),
+    }
+}
+
+fn refused(role: &str, why: &str) -> Error {
+    Error::new(Kind::Unenforceable, format!("`{role}` cannot have slices of GPUs: {why}"))
+}
+
+fn word(isolation: Isolation) -> &'static str {
+    match isolation {
+        Isolation::None => "no",
+        Isolation::Soft => "soft",
+        Isolation::Hard => "hard",
+    }
+}
+
+fn name(by: Sharing) -> &'static str {
+    match by {
+        Sharing::Mig => "MIG",
+        Sharing::Mps => "MPS",
+        Sharing::Hami => "HAMi-core",
+        Sharing::None => "time-slicing",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use insta::assert_snapshot;
+
+    use super::*;
+
+    fn told(isolation: Isolation, by: Option<GpuShare>, or_nothing: bool, means: &Means) -> String {
+        let share = SharePlan { memory_bytes: Some(1 << 33), isolation, ..SharePlan::default() };
+        match choose("a", Vendor::Nvidia, &share, Choice { by, or_nothing }, means) {
+            Ok((by, note)) => format!(
+                "{} by {}{}",
+                by.as_str(),
+                by.enforcer().words(),
+                if note.is_some() { ", with a note" } else { "" }
+            ),
+            Err(error) => format!("{error}; {}", error.help.as_deref().unwrap_or_default()),
+        }
+    }
+
+    #[test]
+    fn what_is_there_serves_as_strictly_as_is_asked() {
+        use Isolation::{Hard, None as No, Soft};
+        let some = || Some(PathBuf::from("/there"));
+        let bare = Means { whole: true, ..Means::default() };
+        let (mps, hami) = (Means { mps: some(), ..bare.clone() }, Means { hami: some(), ..bare.clone() });
+        let (both, cut) = (Means { hami: some(), ..mps.clone() }, Means { mig: true, ..Means::default() });
+        let mut out = String::new();
+        for (name, means) in [("bare", &bare), ("mps", &mps), ("hami", &hami), ("both", &both), ("cut", &cut)]
+        {
+            for isolation in [No, Soft, Hard] {
+                out += &format!("{name}, {}: {}\n", word(isolation), told(isolation, None, false, means));
+            }
+        }
+        for (isolation, by, or_nothing) in [
+            (Soft, GpuShare::Hami, false),
+            (Soft, GpuShare::None, false),
+            (Soft, GpuShare::None, true),
+            (No, GpuShare::Mps, false),
+            (Hard, GpuShare::Mps, false),
+        ] {
+            let word = word(isolation);
+            out += &format!(
+                "mps, {word}, {by:?} {or_nothing}: {}\n",
+                told(isolation, Some(by), or_nothing, &mps)
+            );
+        }
+        out += &format!("bare, hard, anything: {}\n", told(Hard, None, true, &bare));
+        assert_snapshot!(out, @r"
+        bare, no: none by nothing, with a note
+        bare, soft: `a` cannot have slices of GPUs: it asks for soft isolation, and this machine has neither `nvidia-cuda-mps-control` nor HAMi-core's library; install one of them (`JOBC_HAMI_LIBRARY` names HAMi-core's), write `isolation: none`, or go on with `--allow-unenforced`
+        bare, hard: `a` cannot have slices of GPUs: it asks for hard isolation, and no card of this machine is cut up into MIG instances; an administrator cuts cards up (`nvidia-smi -mig 1`, `nvidia-smi mig -cgi …`); `isolation: soft` goes without
+        mps, no: none by nothing, with a note
+        mps, soft: mps by the driver
+        mps, hard: `a` cannot have slices of GPUs: it asks for hard isolation, and no card of this machine is cut up into MIG instances; an administrator cuts cards up (`nvidia-smi -mig 1`, `nvidia-smi mig -cgi …`); `isolation: soft` goes without
+        hami, no: none by nothing, with a note
+        hami, soft: hami by a library
+        hami, hard: `a` cannot have slices of GPUs: it asks for hard isolation, and no card of this machine is cut up into MIG instances; an administrator cuts cards up (`nvidia-smi -mig 1`, `nvidia-smi mig -cgi …`); `isolation: soft` goes without
+        both, no: none by nothing, with a note
+        both, soft: mps by the driver
+        both, hard: `a` cannot have slices of GPUs: it asks for hard isolation, and no card of this machine is cut up into MIG instances; an administrator cuts cards up (`nvidia-smi -mig 1`, `nvidia-smi mig -cgi …`); `isolation: soft` goes without
+        cut, no: mig by the hardware
+        cut, soft: mig by the hardware
+        cut, hard: mig by the hardware
+        mps, soft, Hami false: `a` cannot have slices of GPUs: there is no `/usr/local/vgpu/libvgpu.so` on this machine; install it (`JOBC_HAMI_LIBRARY` names another library), or leave `--gpu-share hami` out
+        mps, soft, None false: `a` cannot have slices of GPUs: it asks for soft isolation, and time-slicing gives none; leave `--gpu-share` out, or go on with `--allow-unenforced`
+        mps, soft, None true: none by nothing, with a note
+        mps, no, Mps false: mps by the driver
+        mps, hard, Mps false: `a` cannot have slices of GPUs: it asks for hard isolation, and MPS gives soft; leave `--gpu-share` out, or go on with `--allow-unenforced`
+        bare, hard, anything: none by nothing, with a note
+        ");
+    }
+}

@@ -1,0 +1,165 @@
+//! How a running task talks to the drivers of GPUs: its calls on their nodes, counted and timed by strace(1).
+//!
+//! strace stops the traced processes at every one of these calls, so they run slower meanwhile; what it tells of time is
+//! time in the kernel and holds still. It attaches from outside, to every process of the task, and follows those that
+//! they start.
+
+mod calls;
+mod line;
+
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+pub use calls::{Calls, Counted};
+
+use jobc_sys::error::{Error, Kind, Result};
+use line::Lines;
+
+/// The calls that are traced.
+const CALLS: &str = "trace=open,openat,openat2,mmap,ioctl";
+
+/// How long strace may take to let go.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Traces processes and what they start, for so long or until they have ended.
+///
+/// # Errors
+///
+/// strace is not there, or may not attach.
+pub fn trace(processes: &[u32], duration: Duration, stopped: impl Fn() -> bool) -> Result<Calls> {
+    let mut strace = start(processes)?;
+    let (send, lines) = channel();
+    if let Some(stderr) = strace.stderr.take() {
+        std::thread::spawn(move || forward(stderr, &send));
+    }
+    let mut heard = Heard::default();
+    let began = Instant::now();
+    while let Some(left) = duration.checked_sub(began.elapsed()).filter(|_| !stopped()) {
+        if !heard.listen(&lines, left.min(Duration::from_millis(100))) {
+            break;
+        }
+    }
+    heard.calls.seconds = began.elapsed().as_secs_f64();
+    let status = let_go(&mut strace);
+    // What it said until then is in the pipe.
+    while heard.listen(&lines, PATIENCE) {}
+    heard.outcome(status)
+}
+
+fn start(processes: &[u32]) -> Result<Child> {
+    let mut command = Command::new("strace");
+    // Numbers of files with their names, the time in each call, and no signals.
+    command.args(["-f", "-y", "-T", "-qq", "-s", "256", "-e", CALLS, "-e", "signal=none"]);
+    for process in processes {
+        command.args(["-p", &process.to_string()]);
+    }
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    command.spawn().map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => {
+            Error::new(Kind::Machine, "`strace` is not installed, and only it can trace")
+                .help("install the package `strace`")
+        }
+        _ => Error::new(Kind::Machine, format!("cannot start `strace`: {error}")),
+    })
+}
+
+fn forward(stderr: ChildStderr, lines: &Sender<String>) {
+    let mut reader = BufReader::new(stderr);
+    let mut bytes = vec![];
+    while matches!(reader.read_until(b'\n', &mut bytes), Ok(length) if length > 0) {
+        if lines.send(String::from_utf8_lossy(&bytes).trim_end().to_owned()).is_err() {
+            return;
+        }
+        bytes.clear();
+    }
+}
+
+/// Asks strace to detach; one that does not is killed, and the kernel lets its processes go.
+fn let_go(strace: &mut Child) -> Option<ExitStatus> {
+    if let Some(pid) = i32::try_from(strace.id()).ok().and_then(Pid::from_raw) {
+        let _ = kill_process(pid, Signal::INT);
+    }
+    let asked = Instant::now();
+    while asked.elapsed() < PATIENCE {
+        match strace.try_wait() {
+            Ok(None) => std::thread::sleep(Duration::from_millis(10)),
+            Ok(status) => return status,
+            Err(_) => break,
+        }
+    }
+    let _ = strace.kill();
+    strace.wait().ok()
+}
+
+/// What strace has said.
+#[derive(Default)]
+struct Heard {
+    lines: Lines,
+    calls: Calls,
+    /// What it said of itself.
+    complaints: Vec<String>,
+    any: bool,
+}
+
+impl Heard {
+    /// Takes one line in; false when there will be no more.
+    fn listen(&mut self, lines: &Receiver<String>, patience: Duration) -> bool {
+        match lines.recv_timeout(patience) {
+            Ok(line) => {
+                if let Some(complaint) = line.strip_prefix("strace: ") {
+                    self.complaints.push(complaint.to_owned());
+                } else {
+                    self.any = true;
+                    self.calls.count(self.lines.take(&line));
+                }
+                true
+            }
+            Err(RecvTimeoutError::Timeout) => true,
+            Err(RecvTimeoutError::Disconnected) => false,
+        }
+    }
+
+    fn outcome(self, status: Option<ExitStatus>) -> Result<Calls> {
+        let refused = self.complaints.iter().find(|line| line.contains("ptrace") || line.contains("attach"));
+        match refused {
+            Some(line) if !self.any && status.is_none_or(|status| !status.success()) => Err(refusal(line)),
+            _ => Ok(self.calls),
+        }
+    }
+}
+
+/// Why strace may not attach, and what would let it.
+fn refusal(line: &str) -> Error {
+    let error = Error::new(Kind::Machine, format!("strace may not attach to the task: {line}"));
+    let yama = std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").unwrap_or_default();
+    error.help(match yama.trim() {
+        "3" => "tracing is switched off until the machine starts anew (kernel.yama.ptrace_scope is 3)".to_owned(),
+        "" | "0" => "trace as root, or as the user who runs the job; whom another program traces, as a debugger, cannot \
+                     be traced twice"
+            .to_owned(),
+        scope => format!("trace as root: kernel.yama.ptrace_scope is {scope}"),
+    })
+}
+
+/// A process and all that descend from it.
+pub fn family(first: u32) -> Vec<u32> {
+    let mut all = vec![first];
+    let mut next = 0;
+    while let Some(&process) = all.get(next) {
+        next += 1;
+        let tasks = std::fs::read_dir(Path::new("/proc").join(process.to_string()).join("task"));
+        for task in tasks.into_iter().flatten().flatten() {
+            let children = std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
+            all.extend(children.split_whitespace().filter_map(|pid| pid.parse::<u32>().ok()));
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests;

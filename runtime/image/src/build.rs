@@ -1,0 +1,411 @@
+//! Builds an image of a Dockerfile: a graph of stages in, an image in the store out.
+//!
+//! ```text
+//! dockerfile   text → stages; nothing is carried out there
+//! build        the graph: stages at the same time, each after those it takes from
+//!   stage      one instruction after the other: settings, or a step that makes a layer
+//!   cache      a step's key → the layer that it made once
+//!   files      COPY: found below a descriptor, placed below another
+//!   run        RUN: a container of ours over the layers so far
+//!   layer      what a step has changed → an archive in the store, and a folder for the next step
+//!   worker     who does this: root, or this program in a normal user's user namespace
+//! ```
+//!
+//! A build that ends at any moment leaves whole layers, which the next one finds in the cache; mounts stand nowhere, and the
+//! containers of commands end with the builder.
+
+mod archive;
+mod cache;
+mod container;
+mod contents;
+mod files;
+mod found;
+pub mod ignored;
+mod layer;
+mod mounted;
+mod place;
+mod run;
+mod settings;
+mod stage;
+mod turns;
+mod work;
+pub mod worker;
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, mpsc};
+use std::time::{Duration, UNIX_EPOCH};
+
+use indexmap::IndexMap;
+
+use crate::config::Config;
+use crate::config::{History, RootFs};
+use crate::fetch::Fetch;
+use crate::manifest::media;
+use crate::manifest::{Descriptor, Manifest};
+use crate::platform::Platform;
+use crate::progress::{Progress, Told};
+use crate::store::Hold;
+use crate::store::{Image, Store};
+use crate::unpack;
+use cache::{Cache, Key, Layer};
+use contents::Contents;
+use files::{Files, Taken};
+use jobc_container::secret::Secret;
+use jobc_dockerfile::ignore::Ignore;
+use jobc_dockerfile::{Build, Refusal, Span};
+use jobc_schema::digest::Digest;
+use jobc_schema::reference::Reference;
+use jobc_sys::error::{Error, Kind, Result, because};
+use settings::Settings;
+use turns::{Permits, Results};
+use work::{Step, Work};
+
+pub use layer::Compression;
+
+/// What is to be built, and how.
+pub struct Request<'a> {
+    /// The graph of stages, as [`dockerfile::read`](jobc_dockerfile::read) gives it.
+    pub build: &'a Build,
+    /// The folder that `COPY` takes from; nothing where there is none.
+    pub context: Option<PathBuf>,
+    /// What of it is not seen.
+    pub ignore: Ignore,
+    /// Labels for the image, besides those of the Dockerfile.
+    pub labels: IndexMap<String, String>,
+    /// The names that the image gets.
+    pub tags: Vec<Reference>,
+    /// Secrets by their ids.
+    pub secrets: IndexMap<String, Secret>,
+    /// Whether steps are carried out although their results are known.
+    pub no_cache: bool,
+    /// The digests by which images are taken that the Dockerfile names otherwise, by those names (`jobc.lock`).
+    pub locked: IndexMap<String, Digest>,
+    /// Whether bases are asked for where they come from, although the store has them.
+    pub pull: bool,
+    /// The latest time that files and the image may have, in seconds since 1970: `SOURCE_DATE_EPOCH`.
+    ///
+    /// The same context then gives the same image, whenever and wherever it is built.
+    pub epoch: Option<i64>,
+    /// What the image is for.
+    pub platform: Platform,
+    /// How layers are compressed.
+    pub compression: Compression,
+    /// Who brings in bases that the store lacks.
+    pub fetch: Option<&'a dyn Fetch>,
+}
+
+/// Why there is no image.
+#[derive(Debug)]
+pub enum BuildError {
+    /// The text of the Dockerfile is at fault.
+    Refused(Vec<Refusal>),
+    /// Something went wrong when it was carried out.
+    Failed(Box<Failure>),
+}
+
+/// What went wrong when an instruction was carried out.
+#[derive(Debug)]
+pub struct Failure {
+    /// The instruction.
+    pub span: Option<Span>,
+    /// What went wrong.
+    pub error: Error,
+    /// The last lines that a command has written.
+    pub output: Vec<Vec<u8>>,
+}
+
+impl std::convert::From<Error> for BuildError {
+    fn from(error: Error) -> Self {
+        Self::Failed(Box::new(Failure { span: None, error, output: Vec::new() }))
+    }
+}
+
+impl std::fmt::Display for BuildError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Refused(refusals) => {
+                let all: Vec<&str> = refusals.iter().map(|refusal| refusal.message.as_str()).collect();
+                f.write_str(&all.join("; "))
+            }
+            Self::Failed(failure) => failure.error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for BuildError {}
+
+/// Builds an image, and gives it its names. Returns its manifest's descriptor.
+///
+/// It ends soon after `stopped` has become true.
+///
+/// # Errors
+///
+/// See [`BuildError`]. What was built until then is in the cache.
+pub fn build(
+    store: &Store,
+    request: &Request<'_>,
+    told: Told<'_>,
+    stopped: &AtomicBool,
+) -> std::result::Result<Descriptor, BuildError> {
+    let context = request.context.as_deref().map(context).transpose()?;
+    Work::sweep(store)?;
+    let builder = Builder {
+        store,
+        request,
+        build: request.build,
+        told,
+        ended: AtomicBool::new(false),
+        cache: Cache::new(store, request.no_cache)?,
+        contents: Contents::of(store, context.as_deref().unwrap_or(Path::new(""))),
+        context,
+        work: OnceLock::new(),
+        work_error: Mutex::default(),
+        permits: Permits::new(std::thread::available_parallelism().map_or(1, std::num::NonZero::get)),
+        results: Results::new(request.build.stages.len()),
+        holds: Mutex::default(),
+        kept: Mutex::default(),
+        owners: AtomicBool::new(false),
+    };
+    let done = builder.stages(stopped)?;
+    let descriptor = builder.image(&done)?;
+    for tag in &request.tags {
+        store.tag(tag, &descriptor)?;
+    }
+    builder.contents.keep();
+    Ok(descriptor)
+}
+
+/// The context's folder without links in its path.
+fn context(path: &Path) -> Result<PathBuf> {
+    let failed = |why: &str| {
+        Error::new(Kind::Config, format!("the build context `{}` cannot be read: {why}", path.display()))
+            .help("name a folder")
+    };
+    let path = std::fs::canonicalize(path).map_err(|error| failed(&because(&error)))?;
+    if path.is_dir() { Ok(path) } else { Err(failed("it is not a folder")) }
+}
+
+/// How often it is looked whether somebody has given the build up.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// What the stages of a build share.
+struct Builder<'a> {
+    store: &'a Store,
+    request: &'a Request<'a>,
+    build: &'a Build,
+    told: Told<'a>,
+    /// Whether the build is given up: somebody stopped it, or a stage has failed.
+    ended: AtomicBool,
+    cache: Cache<'a>,
+    contents: Contents,
+    context: Option<PathBuf>,
+    /// Made when the first step is carried out: a build whose steps are all known needs none.
+    work: OnceLock<Work>,
+    work_error: Mutex<Option<Error>>,
+    permits: Permits,
+    results: Results<Arc<Done>>,
+    holds: Mutex<Vec<Hold>>,
+    /// Layers that this build has made: the folders they were made in serve the steps that follow.
+    kept: Mutex<HashMap<Digest, Step>>,
+    owners: AtomicBool,
+}
+
+/// A stage as far as it is built.
+#[derive(Clone, Debug)]
+struct Done {
+    settings: Settings,
+    platform: Platform,
+    /// Its layers, the lowest first.
+    layers: Vec<Layer>,
+    /// What its files depend on.
+    key: Digest,
+    /// When its last layer was made, in seconds since 1970.
+    created: Option<u64>,
+    history: Vec<History>,
+}
+
+impl Done {
+    fn nothing() -> Self {
+        Self {
+            settings: Settings::default(),
+            platform: Platform::here(),
+            layers: Vec::new(),
+            key: Key::of("nothing").finish(),
+            created: None,
+            history: Vec::new(),
+        }
+    }
+}
+
+impl Builder<'_> {
+    /// Builds all stages, each when those that it takes from are done; returns the target's.
+    fn stages(&self, stopped: &AtomicBool) -> std::result::Result<Arc<Done>, BuildError> {
+        let failures = Mutex::new(Vec::new());
+        let one = |index: usize| {
+            let result = stage::build(self, index).map(Arc::new);
+            let made = match result {
+                Ok(made) => Some(made),
+                Err(error) => {
+                    failures.lock().unwrap_or_else(PoisonError::into_inner).push(error);
+                    self.end();
+                    None
+                }
+            };
+            self.results.set(index, made);
+        };
+        let (sender, receiver) = mpsc::channel::<()>();
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                while let Err(mpsc::RecvTimeoutError::Timeout) = receiver.recv_timeout(LOOK) {
+                    if stopped.load(Ordering::Relaxed) {
+                        self.end();
+                    }
+                }
+            });
+            // The last is the target. Those it takes from have threads of their own.
+            let (last, others) = (self.build.stages.len().saturating_sub(1), &one);
+            for index in 0..last {
+                scope.spawn(move || others(index));
+            }
+            one(last);
+            drop(sender);
+        });
+        let mut failures = failures.into_inner().unwrap_or_else(PoisonError::into_inner);
+        // Whatever was interrupted has its own words for it.
+        if stopped.load(Ordering::Relaxed) && !failures.is_empty() {
+            return Err(stage::given_up().into());
+        }
+        // The first that failed has ended the others.
+        if !failures.is_empty() {
+            return Err(failures.swap_remove(0));
+        }
+        self.results.get(self.build.target).ok_or_else(|| stage::given_up().into())
+    }
+
+    /// Gives the build up.
+    fn end(&self) {
+        self.ended.store(true, Ordering::Relaxed);
+        self.results.wake();
+    }
+
+    fn is_given_up(&self) -> bool {
+        self.ended.load(Ordering::Relaxed)
+    }
+
+    /// Waits for another stage.
+    fn stage(&self, index: usize) -> Result<Arc<Done>> {
+        self.results.wait(index, &self.ended).ok_or_else(stage::given_up)
+    }
+
+    /// The folder of this build.
+    fn work(&self) -> Result<&Work> {
+        if let Some(work) = self.work.get() {
+            return Ok(work);
+        }
+        // Two stages may come at once, and one of them makes it.
+        let _turn = self.work_error.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.work.get().is_none() {
+            let _ = self.work.set(Work::begin(self.store)?);
+        }
+        self.work.get().ok_or_else(stage::given_up)
+    }
+
+    /// The context's folder.
+    fn context(&self) -> Result<PathBuf> {
+        self.context.clone().ok_or_else(|| {
+            Error::new(Kind::Config, "there is no build context to copy from")
+                .help("name a folder as the context")
+        })
+    }
+
+    /// Adds to a key what the sources name; returns the digest of the listing, by which it is seen that nothing has changed
+    /// when they are copied.
+    fn tell(&self, key: &mut Key, files: &Files, sources: &[Taken], exclude: &Ignore) -> Result<Digest> {
+        let open = files.open()?;
+        let found = open.find(sources, exclude)?;
+        for found in &found {
+            let Some(tree) = open.tree() else { break };
+            self.contents.tell(key, tree, found, &self.ended).map_err(|error| {
+                Error::new(Kind::Machine, format!("cannot read the context: {}", because(&error)))
+            })?;
+        }
+        Ok(files::listing(&found))
+    }
+
+    /// Keeps what is built upon from being collected.
+    fn hold(&self, digest: &Digest) -> Result<()> {
+        let hold = self.store.hold(std::slice::from_ref(digest))?;
+        self.holds.lock().unwrap_or_else(PoisonError::into_inner).push(hold);
+        Ok(())
+    }
+
+    /// The folders of layers, lowest first. Those that this build has made are there; the others below them are unpacked
+    /// where they are not yet.
+    fn folders(&self, layers: &[Layer]) -> Result<Vec<PathBuf>> {
+        let (below, own) = {
+            let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+            let folder = |layer: &Layer| kept.get(&layer.diff_id).map(|step| step.path().join("upper"));
+            let own: Vec<PathBuf> = layers.iter().rev().map_while(folder).collect();
+            (&layers[..layers.len() - own.len()], own)
+        };
+        let mut folders = if below.is_empty() { Vec::new() } else { self.unpacked(below)? };
+        folders.extend(own.into_iter().rev());
+        Ok(folders)
+    }
+
+    fn unpacked(&self, layers: &[Layer]) -> Result<Vec<PathBuf>> {
+        let Platform { os, architecture, variant, .. } = self.request.platform.clone();
+        let mut config = Config { architecture, variant, os, ..Config::default() };
+        config.rootfs.diff_ids = layers.iter().map(|layer| layer.diff_id.clone()).collect();
+        let blobs = layers.iter().map(|layer| layer.blob.clone()).collect();
+        // As an image of its own: where another process unpacks, it finds the layers in the store by this.
+        let manifest = Manifest::new(self.store.put_json(&config, media::CONFIG)?, blobs);
+        let descriptor = self.store.put_json(&manifest, media::MANIFEST)?;
+        unpack::layers(self.store, &Image { descriptor, manifest, config }, self.told, &self.ended)
+    }
+
+    /// Keeps the folder that a layer was made in until the build is done; another one of the same content stays.
+    fn keep(&self, diff_id: &Digest, step: Step) {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).entry(diff_id.clone()).or_insert(step);
+    }
+
+    /// Says once that owners are not kept.
+    fn say_owners_lost(&self) {
+        if !self.owners.swap(true, Ordering::Relaxed) {
+            let note = "files of other owners are root's in the image: this user has one id; install `uidmap` and have root grant ids in /etc/subuid and /etc/subgid";
+            (self.told)(Progress::Note(note.to_owned()));
+        }
+    }
+
+    /// Writes the image.
+    fn image(&self, done: &Done) -> Result<Descriptor> {
+        let Settings { mut execution, author, .. } = done.settings.clone();
+        execution.labels.extend(self.request.labels.clone());
+        let Platform { os, architecture, variant, .. } = done.platform.clone();
+        let diff_ids = done.layers.iter().map(|layer| layer.diff_id.clone()).collect();
+        let config = Config {
+            created: done.created.map(time),
+            author,
+            architecture,
+            variant,
+            os,
+            config: execution,
+            rootfs: RootFs { diff_ids, ..RootFs::default() },
+            history: done.history.clone(),
+            ..Config::default()
+        };
+        let config = self.store.put_json(&config, media::CONFIG)?;
+        let layers = done.layers.iter().map(|layer| layer.blob.clone()).collect();
+        self.store.put_json(&Manifest::new(config, layers), media::MANIFEST)
+    }
+}
+
+/// A time as images have it (RFC 3339).
+fn time(seconds: u64) -> String {
+    humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_secs(seconds)).to_string()
+}
+
+#[cfg(test)]
+mod tests;

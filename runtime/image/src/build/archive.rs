@@ -1,0 +1,65 @@
+//! Archives that `ADD` unpacks: told from other files by their first block, whatever their names say.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read as _, Seek as _};
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use jobc_container::archive::fill;
+use jobc_container::archive::tree::{Owners, Tree};
+use jobc_container::decompress::decompressed;
+
+/// The most entries that an archive may have.
+const MOST_ENTRIES: u64 = 10_000_000;
+
+/// How archives begin that are compressed by something that is not read here, and yet would be unpacked elsewhere.
+const OTHERS: [&[u8]; 2] = [&[0xfd, b'7', b'z', b'X', b'Z'], b"BZh"];
+
+/// Unpacks an archive to an empty folder; says whether the file is one.
+pub(super) fn unpack(mut file: File, folder: &Path, stopped: &AtomicBool) -> io::Result<bool> {
+    let mut beginning = Vec::new();
+    (&mut file).take(6).read_to_end(&mut beginning)?;
+    file.rewind()?;
+    let zip = beginning.starts_with(b"PK\x03\x04");
+    let compressed = beginning.starts_with(&[0x1f, 0x8b]) || beginning.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]);
+    let other = OTHERS.iter().any(|other| beginning.starts_with(other));
+    if zip || !compressed && !other && !is_archive(&mut file)? {
+        return Ok(false);
+    }
+    let open = |file: File| decompressed(BufReader::with_capacity(1 << 16, file));
+    if compressed && !is_archive(&mut open(file.try_clone()?)?).unwrap_or(false) {
+        return Ok(false);
+    }
+    file.rewind()?;
+    let mut tree = Tree::new(folder, owners())?;
+    fill(&mut tree, BufReader::with_capacity(1 << 16, open(file)?), MOST_ENTRIES, stopped)?;
+    tree.finish()?;
+    Ok(true)
+}
+
+/// Whose the files of an archive can be: by its numbers, as far as this process has other ids.
+fn owners() -> Owners {
+    if !rustix::process::geteuid().is_root() {
+        return Owners::Mine;
+    }
+    if !jobc_sys::machine::in_user_namespace() {
+        return Owners::Kept;
+    }
+    // `inside outside length`, a line for each run of ids.
+    let map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+    let one = map.lines().count() == 1 && map.split_whitespace().last() == Some("1");
+    if one { Owners::Mine } else { Owners::Mapped }
+}
+
+/// Whether something begins with a header of tar: its checksum is right (tar(5)).
+fn is_archive(input: &mut dyn io::Read) -> io::Result<bool> {
+    let mut header = Vec::new();
+    input.take(512).read_to_end(&mut header)?;
+    if header.len() < 512 || header.iter().all(|byte| *byte == 0) {
+        return Ok(false);
+    }
+    let text = String::from_utf8_lossy(&header[148..156]).into_owned();
+    let said = u32::from_str_radix(text.trim_matches(['\0', ' ']), 8);
+    header[148..156].fill(b' ');
+    Ok(said == Ok(header.iter().map(|byte| u32::from(*byte)).sum()))
+}

@@ -1,0 +1,126 @@
+//! What steps have made, by what went into them.
+//!
+//! A step's key is made of the key before it, the instruction with its variables filled in, and the content of the files that
+//! it takes. The result stands in a file of that name in the store's `cache/layers`, in one line: the layer's diff id, then
+//! its blob's digest, size and media type, and when it was made; or the word `nothing` and that time, for a step that has changed no file. Files are replaced as
+//! a whole, so any number of builds may use them at once, and whatever is missing is made again.
+
+use std::fs;
+use std::path::PathBuf;
+
+use super::layer::Packed;
+use crate::manifest::Descriptor;
+use crate::store::Store;
+use jobc_schema::digest::{Digest, Hasher};
+use jobc_sys::error::{Error, Kind, Result, because};
+use jobc_sys::write_atomic::{Durability, write_atomic};
+
+/// What a step's result depends on, so far.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Key(Hasher);
+
+impl Key {
+    /// Begins with what kind of step it is.
+    pub(super) fn of(kind: &str) -> Self {
+        // Changed whenever a step's result changes with its key staying the same.
+        Self::default().with("jobc 1").with(kind)
+    }
+
+    /// Adds a part. Its length goes before it, so that no two lists of parts are told alike.
+    pub(super) fn with(mut self, part: impl AsRef<[u8]>) -> Self {
+        self.add(part);
+        self
+    }
+
+    /// The same, in place.
+    pub(super) fn add(&mut self, part: impl AsRef<[u8]>) {
+        let part = part.as_ref();
+        self.0.update(&(part.len() as u64).to_le_bytes());
+        self.0.update(part);
+    }
+
+    /// Adds a list.
+    pub(super) fn add_all<T: AsRef<[u8]>>(&mut self, parts: impl IntoIterator<Item = T>) {
+        let parts: Vec<T> = parts.into_iter().collect();
+        self.add((parts.len() as u64).to_le_bytes());
+        for part in parts {
+            self.add(part);
+        }
+    }
+
+    /// The key.
+    pub(super) fn finish(self) -> Digest {
+        self.0.finish()
+    }
+}
+
+/// A layer that a step has made.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub(super) struct Layer {
+    /// The digest of the archive as it is.
+    pub(super) diff_id: Digest,
+    /// The archive in the store, compressed.
+    pub(super) blob: Descriptor,
+}
+
+/// What is known of steps.
+#[derive(Debug)]
+pub(super) struct Cache<'a> {
+    store: &'a Store,
+    folder: PathBuf,
+    /// Whether nothing that is known counts.
+    unread: bool,
+}
+
+/// What stands for a step that has changed no file.
+const NOTHING: &str = "nothing";
+
+impl<'a> Cache<'a> {
+    /// The cache of a store; with `unread` what is known is replaced.
+    pub(super) fn new(store: &'a Store, unread: bool) -> Result<Self> {
+        let folder = store.root().join("cache/layers");
+        fs::create_dir_all(&folder).map_err(|error| store.full("write to", &error))?;
+        Ok(Self { store, folder, unread })
+    }
+
+    /// What the step of a key has made, where it is known and still there.
+    pub(super) fn known(&self, key: &Digest) -> Option<Packed> {
+        if self.unread {
+            return None;
+        }
+        let text = fs::read_to_string(self.folder.join(key.hex())).ok()?;
+        let words: Vec<&str> = text.split_whitespace().collect();
+        match words[..] {
+            [NOTHING, created] => Some(Packed { layer: None, created: created.parse().ok()? }),
+            [diff_id, digest, size, media_type, created] => {
+                let blob = Descriptor::new(media_type, digest.parse().ok()?, size.parse().ok()?);
+                let layer =
+                    self.store.has(&blob.digest).then_some(Layer { diff_id: diff_id.parse().ok()?, blob })?;
+                Some(Packed { layer: Some(layer), created: created.parse().ok()? })
+            }
+            _ => None,
+        }
+    }
+
+    /// Keeps what a step has made.
+    pub(super) fn keep(&self, key: &Digest, made: &Packed) -> Result<()> {
+        let created = made.created;
+        let text = match &made.layer {
+            None => format!("{NOTHING} {created}\n"),
+            Some(Layer { diff_id, blob }) => {
+                format!("{diff_id} {} {} {} {created}\n", blob.digest, blob.size, blob.media_type)
+            }
+        };
+        replace(&self.folder.join(key.hex()), text.as_bytes())
+    }
+}
+
+/// Replaces a file as a whole. It is not forced to the disk: what is lost with the power is made again.
+pub(super) fn replace(path: &std::path::Path, bytes: &[u8]) -> Result<()> {
+    write_atomic(path, bytes, 0o666, Durability::Rename).map_err(|error| {
+        Error::new(Kind::Machine, format!("cannot write `{}`: {}", path.display(), because(&error)))
+    })
+}
+
+#[cfg(test)]
+mod tests;

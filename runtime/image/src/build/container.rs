@@ -1,0 +1,131 @@
+//! The container of a `RUN`: its config.json.
+//!
+//! container.json has what the usual engines give a build: the namespaces, capabilities, hidden paths and the filter of
+//! system calls of the tasks that `jobc build` writes, which a test compares. Unlike those it may gain privileges, so that
+//! `sudo` works in a Dockerfile as elsewhere.
+
+use std::path::{Path, PathBuf};
+
+use oci_spec::runtime::{LinuxNamespace, LinuxNamespaceType, Mount, Spec};
+
+use jobc_container::rootless;
+use jobc_container::user::Account;
+use jobc_dockerfile::Network;
+use jobc_sys::error::{Error, Kind, Result};
+
+/// The configuration of every such container, but for what is its own.
+const COMMON: &str = include_str!("container.json");
+
+/// What a command of a build runs with.
+#[derive(Clone, Debug)]
+pub(super) struct Setting {
+    /// The arguments, the program first.
+    pub(super) arguments: Vec<String>,
+    /// Its variables, `NAME=value`.
+    pub(super) environment: Vec<String>,
+    /// The folder it starts in.
+    pub(super) cwd: String,
+    /// Who it runs as.
+    pub(super) account: Account,
+    /// Which network it has.
+    pub(super) network: Network,
+    /// What is mounted, outer ones first.
+    pub(super) mounts: Vec<Bound>,
+}
+
+/// Something mounted for the time of a command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Bound {
+    /// Where: an absolute path of the container.
+    pub(super) target: String,
+    /// What.
+    pub(super) what: What,
+    /// Whether it cannot be written to.
+    pub(super) read_only: bool,
+}
+
+/// What is mounted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum What {
+    /// A file or folder of the machine.
+    Path(PathBuf),
+    /// Memory, of at most so many bytes.
+    Memory(Option<u64>),
+}
+
+/// The configuration of a command's container; `devices` says whether a control group can keep it from devices.
+pub(super) fn spec(setting: &Setting, root: &Path, devices: bool) -> Result<Spec> {
+    let broken = |error: serde_json::Error| Error::new(Kind::State, format!("container.json: {error}"));
+    let mut spec: Spec = serde_json::from_str(COMMON).map_err(broken)?;
+    let mut of_spec = spec.root().clone().unwrap_or_default();
+    of_spec.set_path(root.to_owned());
+    spec.set_root(Some(of_spec));
+    let mut process = spec.process().clone().unwrap_or_default();
+    let mut user = process.user().clone();
+    let Account { uid, gid, additional } = &setting.account;
+    user.set_uid(*uid).set_gid(*gid);
+    if !additional.is_empty() {
+        user.set_additional_gids(Some(additional.clone()));
+    }
+    process.set_user(user).set_args(Some(setting.arguments.clone())).set_cwd(PathBuf::from(&setting.cwd));
+    process.set_env(Some(setting.environment.clone()));
+    if let Some(mut capabilities) = process.capabilities().clone() {
+        if !devices {
+            let mut bounding = capabilities.bounding().clone().unwrap_or_default();
+            bounding.remove(&oci_spec::runtime::Capability::Mknod);
+            capabilities
+                .set_bounding(Some(bounding.clone()))
+                .set_permitted(Some(bounding.clone()))
+                .set_effective(Some(bounding));
+        }
+        if *uid != 0 {
+            // As the kernel does it for a program that a user executes: what root could have is had by set-user-id programs.
+            capabilities.set_permitted(Some([].into())).set_effective(Some([].into()));
+        }
+        process.set_capabilities(Some(capabilities));
+    }
+    spec.set_process(Some(process));
+    if let Some(linux) = spec.linux_mut() {
+        if setting.network == Network::None {
+            let mut network = LinuxNamespace::default();
+            network.set_typ(LinuxNamespaceType::Network);
+            linux.namespaces_mut().get_or_insert_default().push(network);
+        }
+        if !devices {
+            linux.set_resources(None);
+        }
+    }
+    spec.mounts_mut().get_or_insert_default().extend(setting.mounts.iter().map(Bound::mount));
+    let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
+    if !uid.is_root() {
+        rootless::adapt(&mut spec, uid.as_raw(), gid.as_raw())?;
+    } else if jobc_sys::machine::in_user_namespace() {
+        rootless::adapt_within(&mut spec);
+    }
+    Ok(spec)
+}
+
+impl Bound {
+    fn mount(&self) -> Mount {
+        let mut mount = Mount::default();
+        let access = if self.read_only { "ro" } else { "rw" };
+        mount.set_destination(PathBuf::from(&self.target));
+        let mut options = vec!["nosuid".to_owned(), "nodev".to_owned(), access.to_owned()];
+        match &self.what {
+            What::Path(path) => {
+                mount.set_typ(Some("bind".to_owned())).set_source(Some(path.clone()));
+                options.insert(0, "bind".to_owned());
+            }
+            What::Memory(size) => {
+                mount.set_typ(Some("tmpfs".to_owned())).set_source(Some(PathBuf::from("tmpfs")));
+                options.push("mode=1777".to_owned());
+                options.extend(size.map(|size| format!("size={size}")));
+            }
+        }
+        mount.set_options(Some(options));
+        mount
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,165 @@
+//! The digests of a context's files, kept from one build to the next.
+//!
+//! A file that has the same device, number, bits, size and times as before has the same content, but for one that was written
+//! in the moment in which it was read: within the clock's grain its times may stay the same. Such files are read again.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io::{self, Read as _};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::SystemTime;
+
+use rustix::fs::FileType;
+
+use super::cache::{Key, replace};
+use super::found::{Entry, Found, c_path, identity, named};
+use super::place::attributes_of;
+use crate::store::Store;
+use jobc_schema::digest::{Digest, Hasher};
+use jobc_sys::inside::open_inside;
+
+/// How many seconds old a file's last change must be for its digest to be kept.
+const SETTLED: i64 = 2;
+
+/// How many digests are kept of one context.
+const MOST: usize = 200_000;
+
+/// A file's identity, and the 32 bytes of its digest.
+const RECORD: usize = 8 * 8 + 32;
+
+type Identity = [u64; 8];
+
+/// The digests that are known of the files of a context.
+#[derive(Debug)]
+pub(super) struct Contents {
+    path: PathBuf,
+    before: HashMap<Identity, [u8; 32]>,
+    seen: Mutex<HashMap<Identity, [u8; 32]>>,
+    changed: AtomicBool,
+}
+
+impl Contents {
+    /// Those that a store keeps of a context.
+    pub(super) fn of(store: &Store, context: &Path) -> Self {
+        let name = Digest::of(context.as_os_str().as_bytes());
+        let path = store.root().join("cache/contents").join(name.hex());
+        let bytes = fs::read(&path).unwrap_or_default();
+        let before = bytes.as_chunks::<RECORD>().0.iter().map(|record| {
+            let (numbers, digest) = record.split_at(64);
+            let mut identity = [0; 8];
+            for (number, bytes) in identity.iter_mut().zip(numbers.as_chunks::<8>().0) {
+                *number = u64::from_le_bytes(*bytes);
+            }
+            let mut value = [0; 32];
+            value.copy_from_slice(digest);
+            (identity, value)
+        });
+        Self { path, before: before.collect(), seen: Mutex::default(), changed: AtomicBool::new(false) }
+    }
+
+    /// Adds to a key what a source's files are: names, kinds, bits and contents. Times and owners are none of it.
+    pub(super) fn tell(
+        &self,
+        key: &mut Key,
+        tree: &OwnedFd,
+        found: &Found,
+        stopped: &AtomicBool,
+    ) -> io::Result<()> {
+        key.add(if found.is_folder() { b"" } else { found.name().as_bytes() });
+        key.add((found.entries.len() as u64).to_le_bytes());
+        for entry in &found.entries {
+            if stopped.load(Ordering::Relaxed) {
+                return Err(io::Error::other("it was given up"));
+            }
+            let whole = found.path.join(&entry.path);
+            key.add(entry.path.as_os_str().as_bytes());
+            key.add(entry.status.st_mode.to_le_bytes());
+            match entry.kind() {
+                FileType::Directory => {}
+                FileType::RegularFile => {
+                    key.add(self.digest(tree, found, entry).map_err(|error| named(error, &whole))?);
+                }
+                FileType::Symlink => {
+                    let link = open_inside(
+                        tree,
+                        &c_path(&whole)?,
+                        rustix::fs::OFlags::PATH | rustix::fs::OFlags::NOFOLLOW,
+                    )?;
+                    key.add(rustix::fs::readlinkat(&link, c"", Vec::new())?.as_bytes());
+                }
+                _ => key.add(entry.status.st_rdev.to_le_bytes()),
+            }
+        }
+        Ok(())
+    }
+
+    fn digest(&self, tree: &OwnedFd, found: &Found, entry: &Entry) -> io::Result<[u8; 32]> {
+        let identity = identity(&entry.status);
+        if let Some(known) = self.before.get(&identity) {
+            self.seen.lock().unwrap_or_else(PoisonError::into_inner).insert(identity, *known);
+            return Ok(*known);
+        }
+        let mut file = File::from(found.open(tree, entry)?);
+        let mut hasher = Hasher::default();
+        for (name, value) in attributes_of(&file)? {
+            hasher.update(name.as_bytes_with_nul());
+            hasher.update(&(value.len() as u64).to_le_bytes());
+            hasher.update(&value);
+        }
+        hasher.update(&[0]);
+        let mut buffer = vec![0; 1 << 17];
+        loop {
+            match file.read(&mut buffer)? {
+                0 => break,
+                count => hasher.update(&buffer[..count]),
+            }
+        }
+        let mut digest = [0; 32];
+        let hex = hasher.finish();
+        for (byte, pair) in digest.iter_mut().zip(hex.hex().as_bytes().chunks(2)) {
+            *byte = std::str::from_utf8(pair)
+                .ok()
+                .and_then(|pair| u8::from_str_radix(pair, 16).ok())
+                .unwrap_or_default();
+        }
+        let now = SystemTime::UNIX_EPOCH
+            .elapsed()
+            .map_or(0, |now| i64::try_from(now.as_secs()).unwrap_or(i64::MAX));
+        if entry.status.st_ctime < now - SETTLED {
+            self.seen.lock().unwrap_or_else(PoisonError::into_inner).insert(identity, digest);
+            self.changed.store(true, Ordering::Relaxed);
+        }
+        Ok(digest)
+    }
+
+    /// Keeps what was learnt. Whatever fails only costs the next build time.
+    pub(super) fn keep(self) {
+        if !self.changed.into_inner() {
+            return;
+        }
+        let mut all = self.seen.into_inner().unwrap_or_else(PoisonError::into_inner);
+        // What this build did not look at, another Dockerfile of the context may.
+        for (identity, digest) in self.before {
+            if all.len() >= MOST {
+                break;
+            }
+            all.entry(identity).or_insert(digest);
+        }
+        let mut records: Vec<(Identity, [u8; 32])> = all.into_iter().collect();
+        records.sort_unstable();
+        let mut bytes = Vec::with_capacity(records.len() * RECORD);
+        for (identity, digest) in records {
+            bytes.extend(identity.iter().flat_map(|number| number.to_le_bytes()));
+            bytes.extend(digest);
+        }
+        let _ = self.path.parent().map(fs::create_dir_all);
+        let _ = replace(&self.path, &bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests;

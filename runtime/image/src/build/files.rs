@@ -1,0 +1,228 @@
+//! Puts files into an image's tree: the order behind `COPY`, `ADD` and `WORKDIR`, and behind what `RUN` mounts.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+use serde::{Deserialize, Serialize};
+
+use super::found::{Found, find};
+use super::mounted::tree;
+use super::place::{Dress, Place};
+use jobc_dockerfile::ignore::Ignore;
+use jobc_schema::digest::{Digest, Hasher};
+use jobc_sys::error::{Error, Kind, Result, because};
+
+/// Files to put into a tree.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Copy {
+    /// The layers of the tree, lowest first.
+    pub(super) lowers: Vec<PathBuf>,
+    /// A folder with the empty folders `upper`, for what is put, and `work`, for the kernel.
+    pub(super) step: PathBuf,
+    /// Where files are taken from.
+    pub(super) from: Files,
+    /// What is taken.
+    pub(super) sources: Vec<Taken>,
+    /// Where to: an absolute path, with a slash at its end where it must be a folder.
+    pub(super) target: String,
+    /// The owner of all; their own where absent.
+    pub(super) owner: Option<(u32, u32)>,
+    /// Whether archives' files get that owner too.
+    pub(super) owned: bool,
+    /// The bits of all; their own where absent.
+    pub(super) mode: Option<u32>,
+    /// Whether the folders of sources are made in the target too.
+    pub(super) parents: bool,
+    /// Whether archives are unpacked.
+    pub(super) unpack: bool,
+    /// What is left out of each source.
+    pub(super) exclude: Ignore,
+    /// What the listing of the sources must be: what the step's key was made of.
+    pub(super) listing: Option<Digest>,
+}
+
+/// Where files are taken from.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) enum Files {
+    /// Nowhere.
+    #[default]
+    None,
+    /// A folder of the machine.
+    Context {
+        /// Which.
+        folder: PathBuf,
+        /// What of it is not seen.
+        ignore: Ignore,
+    },
+    /// Another image, or another stage: its layers, lowest first.
+    Layers(Vec<PathBuf>),
+}
+
+/// Something that is taken.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) enum Taken {
+    /// What a path or a pattern names.
+    Path(String),
+    /// A file of the Dockerfile.
+    Text {
+        /// Its name.
+        name: String,
+        /// Its content.
+        content: String,
+    },
+}
+
+/// Where files are taken from, open.
+pub(super) struct Open {
+    tree: Option<OwnedFd>,
+    ignore: Ignore,
+}
+
+impl Files {
+    /// Opens them.
+    pub(super) fn open(&self) -> Result<Open> {
+        Ok(match self {
+            Self::None => Open { tree: None, ignore: Ignore::default() },
+            Self::Context { folder, ignore } => {
+                Open { tree: Some(tree(std::slice::from_ref(folder), None)?), ignore: ignore.clone() }
+            }
+            // A stage on `scratch` that has put nothing there.
+            Self::Layers(folders) if folders.is_empty() => Open { tree: None, ignore: Ignore::default() },
+            Self::Layers(folders) => Open { tree: Some(tree(folders, None)?), ignore: Ignore::default() },
+        })
+    }
+}
+
+impl Open {
+    /// All that the sources name, in order.
+    ///
+    /// # Errors
+    ///
+    /// A path that names nothing, or patterns that do so together.
+    pub(super) fn find(&self, sources: &[Taken], exclude: &Ignore) -> Result<Vec<Found>> {
+        let paths: Vec<&String> = sources
+            .iter()
+            .filter_map(|source| match source {
+                Taken::Path(path) => Some(path),
+                Taken::Text { .. } => None,
+            })
+            .collect();
+        let mut all = Vec::new();
+        for source in &paths {
+            let found = match &self.tree {
+                Some(tree) => find(tree, source, &self.ignore),
+                None => Err(io::ErrorKind::NotFound.into()),
+            };
+            all.extend(found.map_err(|error| match error.kind() {
+                io::ErrorKind::NotFound => absent(format!("`{source}` is not there")),
+                _ => Error::new(Kind::Machine, format!("cannot look for `{source}`: {}", because(&error))),
+            })?);
+        }
+        if all.is_empty() && !paths.is_empty() && paths.len() == sources.len() {
+            return Err(absent("no file matches".to_owned()));
+        }
+        all.retain_mut(|found| found.exclude(exclude));
+        Ok(all)
+    }
+
+    /// The tree, where there is one.
+    pub(super) fn tree(&self) -> Option<&OwnedFd> {
+        self.tree.as_ref()
+    }
+}
+
+fn absent(message: String) -> Error {
+    Error::new(Kind::Config, message).help(
+        "sources begin at the root of the context, of the stage or of the image; `.dockerignore` may leave files out",
+    )
+}
+
+/// The digest of a listing: any change to a file changes it.
+pub(super) fn listing(found: &[Found]) -> Digest {
+    let mut hasher = Hasher::default();
+    for found in found {
+        found.tell(&mut hasher);
+    }
+    hasher.finish()
+}
+
+/// Carries it out; says whether an owner could not be given.
+pub(super) fn carry_out(copy: &Copy, stopped: &AtomicBool) -> Result<bool> {
+    let onto = tree(&copy.lowers, Some(&copy.step))?;
+    let from = copy.from.open()?;
+    let found = from.find(&copy.sources, &copy.exclude)?;
+    if copy.listing.as_ref().is_some_and(|expected| listing(&found) != *expected) {
+        return Err(
+            Error::new(Kind::State, "the build context has changed while it was read").help("build again")
+        );
+    }
+    let several =
+        found.len() + copy.sources.iter().filter(|source| matches!(source, Taken::Text { .. })).count() > 1;
+    if several && !copy.target.ends_with('/') && found.iter().any(|found| !found.is_folder()) {
+        return Err(Error::new(
+            Kind::Config,
+            format!("several files are copied to `{}`, which is no folder", copy.target),
+        )
+        .help(format!("write `{}/`", copy.target)));
+    }
+    let dress =
+        Dress { owner: copy.owner, mode: copy.mode, attributes: matches!(copy.from, Files::Layers(_)) };
+    let mut place = Place::new(&onto, dress, stopped);
+    let put = |place: &mut Place<'_>| {
+        if copy.sources.is_empty() {
+            place.made_folder(Path::new(&copy.target), copy.mode)?;
+        }
+        for found in &found {
+            let Some(tree) = from.tree() else { break };
+            put(place, copy, tree, found, stopped)?;
+        }
+        for source in &copy.sources {
+            if let Taken::Text { name, content } = source {
+                place.write(name, content.as_bytes(), &copy.target)?;
+            }
+        }
+        place.finish()
+    };
+    put(&mut place).map_err(|error| match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            Error::new(Kind::Machine, "no space left in the store of images").help(
+                "remove what nothing uses with `jobc image gc`, or name a larger place with `--image-root`",
+            )
+        }
+        _ => Error::new(Kind::Machine, format!("cannot copy: {}", because(&error))),
+    })?;
+    Ok(place.owners_lost)
+}
+
+fn put(
+    place: &mut Place<'_>,
+    copy: &Copy,
+    tree: &OwnedFd,
+    found: &Found,
+    stopped: &AtomicBool,
+) -> io::Result<()> {
+    if copy.unpack && !found.is_folder() {
+        let file = File::from(found.open(tree, &found.entries[0])?);
+        let folder = copy.step.join("unpacked");
+        std::fs::create_dir(&folder)?;
+        let is_archive = super::archive::unpack(file, &folder, stopped)
+            .map_err(|error| super::found::named(error, &found.path))?;
+        if is_archive {
+            place.unpacked(&folder, copy.owner.filter(|_| copy.owned), &copy.target)?;
+        }
+        std::fs::remove_dir_all(&folder)?;
+        if is_archive {
+            return Ok(());
+        }
+    }
+    if !copy.parents {
+        return place.put(tree, found, &copy.target);
+    }
+    let below =
+        if found.is_folder() { found.path.as_path() } else { found.path.parent().unwrap_or(Path::new("")) };
+    let target = Path::new(&copy.target).join(below);
+    place.put(tree, found, &format!("{}/", target.display()))
+}

@@ -1,0 +1,277 @@
+//! What a source of `COPY` names: files of a tree, found below a descriptor and nowhere else.
+//!
+//! A source is a path, or a pattern whose parts between slashes match single names (Go's `filepath.Match`, by which BuildKit
+//! goes). Links on the way to it, and a link that it names, are followed as a process with that root would follow them, so
+//! that none leads out; a link below a folder is a link. The listing is in the order of names, whatever the file system's.
+
+use std::ffi::{CString, OsStr, OsString};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::{AtFlags, Dir, FileType, OFlags, Stat};
+use rustix::io::Errno;
+
+use jobc_dockerfile::glob;
+use jobc_dockerfile::ignore::Ignore;
+use jobc_schema::digest::Hasher;
+use jobc_sys::inside::open_inside;
+
+/// Something that a source names, with all that is below it.
+#[derive(Clone, Debug)]
+pub(super) struct Found {
+    /// Its path from the root of the tree as the source has it: its last name is what it is called in a folder.
+    pub(super) path: PathBuf,
+    /// Itself, and what is below it, each after the folder it is in.
+    pub(super) entries: Vec<Entry>,
+}
+
+/// A file, folder, link or node.
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    /// Its path below what was found, empty for that itself.
+    pub(super) path: PathBuf,
+    /// What it is and has.
+    pub(super) status: Stat,
+}
+
+impl Entry {
+    pub(super) fn kind(&self) -> FileType {
+        FileType::from_raw_mode(self.status.st_mode)
+    }
+
+    pub(super) fn is_folder(&self) -> bool {
+        self.kind() == FileType::Directory
+    }
+}
+
+impl Found {
+    /// Itself.
+    pub(super) fn is_folder(&self) -> bool {
+        self.entries.first().is_some_and(Entry::is_folder)
+    }
+
+    /// The name it has in a folder.
+    pub(super) fn name(&self) -> &OsStr {
+        self.path.file_name().unwrap_or_default()
+    }
+
+    /// Opens a part of it for reading.
+    pub(super) fn open(&self, tree: &OwnedFd, entry: &Entry) -> io::Result<OwnedFd> {
+        let below = if entry.path.as_os_str().is_empty() { OFlags::empty() } else { OFlags::NOFOLLOW };
+        let path = c_path(&self.path.join(&entry.path))?;
+        Ok(open_inside(tree, &path, OFlags::RDONLY | OFlags::NONBLOCK | below)?)
+    }
+
+    /// Leaves out what `--exclude` names: paths below a folder, or a file's own name. Says whether anything is left.
+    pub(super) fn exclude(&mut self, patterns: &Ignore) -> bool {
+        if patterns.is_empty() {
+            return true;
+        }
+        if !self.is_folder() {
+            return !patterns.excludes(self.name().as_ref());
+        }
+        // From the end, so that a folder stays where something in it does.
+        let mut needed = std::collections::HashSet::new();
+        let mut kept: Vec<Entry> = Vec::new();
+        for entry in self.entries.drain(..).rev() {
+            let itself = entry.path.as_os_str().is_empty();
+            if itself || needed.contains(&entry.path) || !patterns.excludes(&entry.path) {
+                needed.extend(entry.path.parent().map(Path::to_owned));
+                kept.push(entry);
+            }
+        }
+        kept.reverse();
+        self.entries = kept;
+        true
+    }
+
+    /// Adds what would tell this listing from another: names and what stat(2) says of each, contents' times included.
+    pub(super) fn tell(&self, hasher: &mut Hasher) {
+        for Entry { path, status } in &self.entries {
+            hasher.update(self.path.join(path).as_os_str().as_bytes());
+            hasher.update(&[0]);
+            hasher.update(
+                &identity(status).iter().flat_map(|number| number.to_le_bytes()).collect::<Vec<u8>>(),
+            );
+        }
+    }
+}
+
+/// What changes where a file is another one or has another content: device, number, kind and bits, size, times.
+pub(super) fn identity(status: &Stat) -> [u64; 8] {
+    #[allow(clippy::cast_sign_loss)] // Only compared.
+    [
+        status.st_dev,
+        status.st_ino,
+        u64::from(status.st_mode),
+        status.st_size as u64,
+        status.st_mtime as u64,
+        status.st_mtime_nsec,
+        status.st_ctime as u64,
+        status.st_ctime_nsec,
+    ]
+}
+
+/// All that a source names, in order; nothing where a pattern matches nothing.
+///
+/// # Errors
+///
+/// [`io::ErrorKind::NotFound`] where a path without a pattern is not there, or is not taken.
+pub(super) fn find(tree: &OwnedFd, source: &str, ignore: &Ignore) -> io::Result<Vec<Found>> {
+    let names: Vec<&str> = source.split('/').filter(|name| !matches!(*name, "" | ".")).collect();
+    let mut paths = vec![PathBuf::new()];
+    let mut pattern = false;
+    for (index, name) in names.iter().enumerate() {
+        if *name == ".." {
+            // Above the root is the root.
+            for path in &mut paths {
+                let _ = path.pop();
+            }
+        } else if name.contains(['*', '?', '[']) {
+            pattern = true;
+            let last = index + 1 == names.len();
+            paths = paths
+                .iter()
+                .map(|path| matches(tree, path, name, ignore, last))
+                .collect::<io::Result<Vec<_>>>()?
+                .concat();
+        } else {
+            let name = unescaped(name);
+            for path in &mut paths {
+                path.push(&name);
+            }
+        }
+    }
+    let mut found = Vec::new();
+    for path in paths {
+        match entries(tree, &path, ignore) {
+            Ok(entries) => found.push(Found { path, entries }),
+            Err(error) if pattern && error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(found)
+}
+
+fn unescaped(name: &str) -> String {
+    let mut characters = name.chars();
+    let mut plain = String::new();
+    while let Some(c) = characters.next() {
+        plain.push(if c == '\\' { characters.next().unwrap_or(c) } else { c });
+    }
+    plain
+}
+
+/// What a pattern matches in a folder.
+fn matches(
+    tree: &OwnedFd,
+    folder: &Path,
+    pattern: &str,
+    ignore: &Ignore,
+    last: bool,
+) -> io::Result<Vec<PathBuf>> {
+    let open = match open_inside(tree, &c_path(folder)?, OFlags::RDONLY | OFlags::DIRECTORY) {
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(Vec::new()),
+        other => other?,
+    };
+    let mut found = Vec::new();
+    for name in names(&open)? {
+        let path = folder.join(&name);
+        // A name that is no text matches what any character matches.
+        if glob::matches(pattern, &name.to_string_lossy())
+            && (!last || !ignore.excludes(&path) || ignore.enters(&path))
+        {
+            found.push(path);
+        }
+    }
+    Ok(found)
+}
+
+fn entries(tree: &OwnedFd, path: &Path, ignore: &Ignore) -> io::Result<Vec<Entry>> {
+    let open = open_inside(tree, &c_path(path)?, OFlags::PATH)?;
+    let status = rustix::fs::fstat(&open)?;
+    let folder = FileType::from_raw_mode(status.st_mode) == FileType::Directory;
+    let taken = path.as_os_str().is_empty() || !ignore.excludes(path);
+    if !(taken || folder && ignore.enters(path)) {
+        return Err(io::ErrorKind::NotFound.into());
+    }
+    let mut entries = vec![Entry { path: PathBuf::new(), status }];
+    if folder {
+        let readable = open_inside(tree, &c_path(path)?, OFlags::RDONLY | OFlags::DIRECTORY)?;
+        walk(&readable, path, Path::new(""), ignore, &mut entries)?;
+        if !taken && entries.len() == 1 {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+    }
+    Ok(entries)
+}
+
+/// Lists what is in a folder: `path` leads to what was found, `below` from there to the folder.
+fn walk(
+    folder: &OwnedFd,
+    path: &Path,
+    below: &Path,
+    ignore: &Ignore,
+    list: &mut Vec<Entry>,
+) -> io::Result<()> {
+    for name in names(folder)? {
+        let below = below.join(&name);
+        let whole = path.join(&below);
+        let name = CString::new(name.into_vec())?;
+        let status = match rustix::fs::statat(folder, &name, AtFlags::SYMLINK_NOFOLLOW) {
+            // Gone since the folder was read.
+            Err(Errno::NOENT) => continue,
+            other => other?,
+        };
+        let kind = FileType::from_raw_mode(status.st_mode);
+        let taken = !ignore.excludes(&whole);
+        if kind == FileType::Socket || !(taken || kind == FileType::Directory && ignore.enters(&whole)) {
+            continue;
+        }
+        let at = list.len();
+        list.push(Entry { path: below.clone(), status });
+        if kind == FileType::Directory {
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let inner = rustix::fs::openat(folder, &name, flags, rustix::fs::Mode::empty())
+                .map_err(|errno| named(errno.into(), &whole))?;
+            walk(&inner, path, &below, ignore, list)?;
+            if !taken && list.len() == at + 1 {
+                list.pop();
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The names in a folder, in order.
+fn names(folder: &OwnedFd) -> io::Result<Vec<OsString>> {
+    let mut names = Vec::new();
+    for entry in Dir::read_from(folder)? {
+        let entry = entry?;
+        let name = entry.file_name().to_bytes();
+        if name != b"." && name != b".." {
+            names.push(OsString::from_vec(name.to_vec()));
+        }
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// An error with the path it is about.
+#[allow(clippy::needless_pass_by_value)] // It is the argument of `map_err`.
+pub(super) fn named(error: io::Error, path: &Path) -> io::Error {
+    io::Error::new(error.kind(), format!("`{}`: {}", path.display(), jobc_sys::error::because(&error)))
+}
+
+/// A path below a tree, for system calls; `.` for the tree itself.
+pub(super) fn c_path(path: &Path) -> io::Result<CString> {
+    let plain = path.components().filter(|part| matches!(part, Component::Normal(_) | Component::ParentDir));
+    let plain: PathBuf = plain.collect();
+    let bytes = if plain.as_os_str().is_empty() { b".".to_vec() } else { plain.into_os_string().into_vec() };
+    Ok(CString::new(bytes)?)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,428 @@
+//! Puts files into an image's tree, as `COPY` does.
+//!
+//! The rules are those of BuildKit's file operation. A target with a slash at its end, and one that is a folder, takes files
+//! by their names; of a folder it takes the content. What is missing on the way is made with mode 0755. A folder that is
+//! there gets the bits, owner and time of the one that is copied onto it; anything else makes way. Links in the image are
+//! followed inside of it, but for a name that a file takes.
+
+use std::collections::HashMap;
+use std::ffi::{CStr, CString};
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustix::fs::{
+    AtFlags, FileType, Gid, Mode, OFlags, Stat, Timespec, Timestamps, UTIME_OMIT, Uid, XattrFlags,
+};
+use rustix::io::Errno;
+
+use super::found::{Entry, Found, c_path, identity, named};
+use super::mounted::path_of;
+use jobc_dockerfile::ignore::Ignore;
+use jobc_sys::inside::open_inside;
+
+/// Extended attributes: names and values.
+type Attributes = Vec<(CString, Vec<u8>)>;
+
+/// What copied files get that is not their own.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Dress {
+    /// Their owner; their own where absent.
+    pub(super) owner: Option<(u32, u32)>,
+    /// Their bits; their own where absent.
+    pub(super) mode: Option<u32>,
+    /// Whether folders' extended attributes are copied too.
+    pub(super) attributes: bool,
+}
+
+/// A tree that files are put into.
+pub(super) struct Place<'a> {
+    root: &'a OwnedFd,
+    dress: Dress,
+    stopped: &'a AtomicBool,
+    /// Files with several names, and the first of them here.
+    linked: HashMap<(u64, u64), PathBuf>,
+    /// What folders get at the end: until then their times change.
+    folders: Vec<(PathBuf, Stat, Attributes)>,
+    /// The folder of the last entry, for most stand in the same one as the one before.
+    last: Option<(PathBuf, OwnedFd)>,
+    /// Whether an owner could not be given, for this user has only one id.
+    pub(super) owners_lost: bool,
+}
+
+impl<'a> Place<'a> {
+    /// The tree below a descriptor.
+    pub(super) fn new(root: &'a OwnedFd, dress: Dress, stopped: &'a AtomicBool) -> Self {
+        let (linked, folders) = (HashMap::new(), Vec::new());
+        Self { root, dress, stopped, linked, folders, last: None, owners_lost: false }
+    }
+
+    /// Copies what a source named to a target: an absolute path, with a slash at its end where it must be a folder.
+    pub(super) fn put(&mut self, tree: &OwnedFd, found: &Found, target: &str) -> io::Result<()> {
+        if found.is_folder() {
+            let base = self.folder(Path::new(target))?;
+            for entry in &found.entries[1..] {
+                self.entry(tree, found, entry, &base.join(&entry.path))?;
+            }
+            return Ok(());
+        }
+        let Some(entry) = found.entries.first() else { return Ok(()) };
+        let target = self.file_target(target, found.name().as_ref())?;
+        self.entry(tree, found, entry, &target)
+    }
+
+    /// Copies what an archive was unpacked to: with the archive's owners and all that it says of folders.
+    pub(super) fn unpacked(
+        &mut self,
+        folder: &Path,
+        owner: Option<(u32, u32)>,
+        target: &str,
+    ) -> io::Result<()> {
+        let tree = super::mounted::tree(&[folder.to_owned()], None)
+            .map_err(|error| io::Error::other(error.message))?;
+        let before = self.dress;
+        self.dress = Dress { owner, attributes: true, ..before };
+        let mut put = || -> io::Result<()> {
+            for found in super::found::find(&tree, ".", &Ignore::default())? {
+                self.put(&tree, &found, target)?;
+            }
+            self.finish()
+        };
+        let done = put();
+        self.dress = before;
+        done
+    }
+
+    /// Writes a file with a content.
+    pub(super) fn write(&mut self, name: &str, content: &[u8], target: &str) -> io::Result<()> {
+        let path = self.file_target(target, Path::new(name))?;
+        let (parent, name) = self.parent(&path)?;
+        let mut file = File::from(self.new_file(&parent, &name)?);
+        file.write_all(content)?;
+        let (uid, gid) = self.dress.owner.unwrap_or_default();
+        self.chown(&file, uid, gid)?;
+        Ok(rustix::fs::fchmod(&file, Mode::from_raw_mode(self.dress.mode.unwrap_or(0o644)))?)
+    }
+
+    /// Makes a folder, and those on the way, where they are missing; returns its path without a slash at the end.
+    pub(super) fn folder(&mut self, path: &Path) -> io::Result<PathBuf> {
+        let mut so_far = PathBuf::new();
+        for part in path.components().filter(|part| matches!(part, std::path::Component::Normal(_))) {
+            let parent = c_path(&so_far)?;
+            so_far.push(part);
+            let whole = c_path(&so_far)?;
+            let open = || open_inside(self.root, &whole, OFlags::PATH | OFlags::DIRECTORY);
+            match open() {
+                Ok(_) => {}
+                Err(Errno::NOENT) => {
+                    let parent = open_inside(self.root, &parent, OFlags::PATH | OFlags::DIRECTORY)?;
+                    let name = CString::new(part.as_os_str().as_bytes())?;
+                    match rustix::fs::mkdirat(&parent, &name, Mode::from_raw_mode(0o755)) {
+                        Err(Errno::EXIST) => {
+                            let error = io::Error::other("it is a link that leads nowhere in the image");
+                            return Err(named(error, &Path::new("/").join(&so_far)));
+                        }
+                        other => other?,
+                    }
+                    let made = open_inside(&parent, &name, OFlags::RDONLY | OFlags::DIRECTORY)?;
+                    let (uid, gid) = self.dress.owner.unwrap_or_default();
+                    self.chown(&made, uid, gid)?;
+                    // Whatever the umask is.
+                    rustix::fs::fchmod(&made, Mode::from_raw_mode(0o755))?;
+                }
+                Err(Errno::NOTDIR) => {
+                    let error = io::Error::new(io::ErrorKind::NotADirectory, "it is not a folder");
+                    return Err(named(error, &Path::new("/").join(&so_far)));
+                }
+                Err(errno) => return Err(named(errno.into(), &Path::new("/").join(&so_far))),
+            }
+        }
+        Ok(so_far)
+    }
+
+    /// The same, and gives it its bits.
+    pub(super) fn made_folder(&mut self, path: &Path, mode: Option<u32>) -> io::Result<()> {
+        let path = self.folder(path)?;
+        if let Some(mode) = mode {
+            let folder = open_inside(self.root, &c_path(&path)?, OFlags::RDONLY | OFlags::DIRECTORY)?;
+            rustix::fs::fchmod(&folder, Mode::from_raw_mode(mode))?;
+        }
+        Ok(())
+    }
+
+    /// Gives folders what they are to have, inner ones first.
+    pub(super) fn finish(&mut self) -> io::Result<()> {
+        for (path, status, attributes) in std::mem::take(&mut self.folders).into_iter().rev() {
+            let folder = open_inside(self.root, &c_path(&path)?, OFlags::RDONLY | OFlags::DIRECTORY)?;
+            self.give(&folder, &status, &attributes)?;
+        }
+        Ok(())
+    }
+
+    /// Where a file goes: into a folder by its name, else to the target itself.
+    fn file_target(&mut self, target: &str, name: &Path) -> io::Result<PathBuf> {
+        let path = Path::new(target);
+        let open = open_inside(self.root, &c_path(path)?, OFlags::PATH | OFlags::DIRECTORY);
+        let parent = if target.ends_with('/') || open.is_ok() { path } else { path.parent().unwrap_or(path) };
+        let base = self.folder(parent)?;
+        Ok(base.join(if parent == path { name } else { Path::new(path.file_name().unwrap_or_default()) }))
+    }
+
+    fn entry(&mut self, tree: &OwnedFd, found: &Found, entry: &Entry, target: &Path) -> io::Result<()> {
+        if self.stopped.load(Ordering::Relaxed) {
+            return Err(io::Error::other("it was given up"));
+        }
+        self.copy(tree, found, entry, target)
+            .map_err(|error| named(error, &Path::new("/").join(found.path.join(&entry.path))))
+    }
+
+    fn copy(&mut self, tree: &OwnedFd, found: &Found, entry: &Entry, target: &Path) -> io::Result<()> {
+        let status = &entry.status;
+        if entry.is_folder() {
+            let attributes =
+                if self.dress.attributes { attributes_of(&found.open(tree, entry)?)? } else { Vec::new() };
+            self.inner_folder(target)?;
+            self.folders.push((target.to_owned(), *status, attributes));
+            return Ok(());
+        }
+        let (parent, name) = self.parent(target)?;
+        match entry.kind() {
+            FileType::RegularFile => {
+                let many = status.st_nlink > 1;
+                let key = (status.st_dev, status.st_ino);
+                if many && let Some(first) = self.linked.get(&key) {
+                    let (from, old) = (self.root, c_path(first)?);
+                    return self.instead(&parent, &name, || {
+                        rustix::fs::linkat(from, &old, &parent, &name, AtFlags::empty())
+                    });
+                }
+                let from = File::from(found.open(tree, entry)?);
+                let before = rustix::fs::fstat(&from)?;
+                let to = File::from(self.new_file(&parent, &name)?);
+                copy_content(&from, &to, &before)?;
+                let after = rustix::fs::fstat(&from)?;
+                if identity(&after) != identity(status) || identity(&before) != identity(status) {
+                    return Err(io::Error::other("it changed while it was copied"));
+                }
+                self.give(&to, status, &attributes_of(&from)?)?;
+                if many {
+                    self.linked.insert(key, target.to_owned());
+                }
+                Ok(())
+            }
+            FileType::Symlink => {
+                let link = found_link(tree, &found.path.join(&entry.path))?;
+                self.instead(&parent, &name, || rustix::fs::symlinkat(&link, &parent, &name))?;
+                self.give_name(&parent, &name, status)
+            }
+            kind => {
+                let make =
+                    || rustix::fs::mknodat(&parent, &name, kind, Mode::RUSR | Mode::WUSR, status.st_rdev);
+                self.instead(&parent, &name, make)?;
+                let mode = Mode::from_raw_mode(self.dress.mode.unwrap_or(status.st_mode) & 0o7777);
+                self.give_name(&parent, &name, status)?;
+                Ok(rustix::fs::chmodat(&parent, &name, mode, AtFlags::empty())?)
+            }
+        }
+    }
+
+    /// A folder of a folder that is copied; what is there and no folder makes way, but for a link to a folder.
+    fn inner_folder(&mut self, target: &Path) -> io::Result<()> {
+        let path = c_path(target)?;
+        if open_inside(self.root, &path, OFlags::PATH | OFlags::DIRECTORY).is_ok() {
+            return Ok(());
+        }
+        let (parent, name) = self.parent(target)?;
+        self.instead(&parent, &name, || rustix::fs::mkdirat(&parent, &name, Mode::RWXU))
+    }
+
+    /// The folder of a path, which is there, and the path's last name.
+    fn parent(&mut self, path: &Path) -> io::Result<(OwnedFd, CString)> {
+        let name = path.file_name().ok_or_else(|| io::Error::other("a file takes the root's place"))?;
+        let name = CString::new(name.as_bytes())?;
+        let folder = path.parent().unwrap_or(Path::new(""));
+        if let Some((_, open)) = self.last.as_ref().filter(|(last, _)| last == folder) {
+            return Ok((open.try_clone()?, name));
+        }
+        let open = open_inside(self.root, &c_path(folder)?, OFlags::PATH | OFlags::DIRECTORY)?;
+        self.last = Some((folder.to_owned(), open.try_clone()?));
+        Ok((open, name))
+    }
+
+    fn new_file(&mut self, parent: &OwnedFd, name: &CStr) -> io::Result<OwnedFd> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        self.instead(parent, name, || rustix::fs::openat(parent, name, flags, Mode::RUSR | Mode::WUSR))
+    }
+
+    /// Makes a name; what has it goes. A folder goes only where it is empty.
+    fn instead<T>(
+        &mut self,
+        parent: &OwnedFd,
+        name: &CStr,
+        make: impl Fn() -> rustix::io::Result<T>,
+    ) -> io::Result<T> {
+        match make() {
+            Err(Errno::EXIST) => {
+                self.last = None;
+                match rustix::fs::unlinkat(parent, name, AtFlags::empty()) {
+                    Err(Errno::ISDIR) => return Err(io::Error::other("the image has a folder of that name")),
+                    other => other?,
+                }
+                Ok(make()?)
+            }
+            other => Ok(other?),
+        }
+    }
+
+    /// Gives an open file or folder owner, attributes, bits and time, in the order in which none undoes another.
+    fn give(
+        &mut self,
+        file: &impl std::os::fd::AsFd,
+        status: &Stat,
+        attributes: &[(CString, Vec<u8>)],
+    ) -> io::Result<()> {
+        let (uid, gid) = self.dress.owner.unwrap_or((status.st_uid, status.st_gid));
+        self.chown(file, uid, gid)?;
+        for (name, value) in attributes {
+            match rustix::fs::fsetxattr(file.as_fd(), name, value, XattrFlags::empty()) {
+                // Not every file system has room for them, and not everybody may give capabilities.
+                Err(Errno::NOTSUP | Errno::PERM) => {}
+                other => other?,
+            }
+        }
+        let mode = match self.dress.mode {
+            Some(mode) => mode,
+            None => status.st_mode & 0o7777,
+        };
+        rustix::fs::fchmod(file, Mode::from_raw_mode(mode))?;
+        Ok(rustix::fs::futimens(file, &times(status))?)
+    }
+
+    /// Gives a link or a node, which is not opened, its owner and time.
+    fn give_name(&mut self, parent: &OwnedFd, name: &CStr, status: &Stat) -> io::Result<()> {
+        let (uid, gid) = self.dress.owner.unwrap_or((status.st_uid, status.st_gid));
+        let ids = (Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)));
+        let given = rustix::fs::chownat(parent, name, ids.0, ids.1, AtFlags::SYMLINK_NOFOLLOW);
+        self.owned(given)?;
+        Ok(rustix::fs::utimensat(parent, name, &times(status), AtFlags::SYMLINK_NOFOLLOW)?)
+    }
+
+    fn chown(&mut self, file: &impl std::os::fd::AsFd, uid: u32, gid: u32) -> io::Result<()> {
+        let given = rustix::fs::fchown(file, Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)));
+        self.owned(given)
+    }
+
+    /// In a user namespace of one id all files are that user's (user_namespaces(7): other ids are invalid).
+    fn owned(&mut self, given: rustix::io::Result<()>) -> io::Result<()> {
+        match given {
+            Err(Errno::INVAL) if jobc_sys::machine::in_user_namespace() => self.owners_lost = true,
+            other => other?,
+        }
+        Ok(())
+    }
+}
+
+fn found_link(tree: &OwnedFd, path: &Path) -> io::Result<CString> {
+    let link = open_inside(tree, &c_path(path)?, OFlags::PATH | OFlags::NOFOLLOW)?;
+    Ok(rustix::fs::readlinkat(&link, c"", Vec::new())?)
+}
+
+/// Modification is kept; access is now.
+fn times(status: &Stat) -> Timestamps {
+    #[allow(clippy::cast_possible_wrap)] // The kernel's nanoseconds are below a billion.
+    let modified = Timespec { tv_sec: status.st_mtime, tv_nsec: status.st_mtime_nsec as i64 };
+    Timestamps { last_access: Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT }, last_modification: modified }
+}
+
+/// Copies the content: as shared blocks where the file system can, else by the kernel, holes left out.
+fn copy_content(from: &File, to: &File, status: &Stat) -> io::Result<()> {
+    if status.st_size == 0 || rustix::fs::ioctl_ficlone(to, from).is_ok() {
+        return Ok(());
+    }
+    let size = u64::try_from(status.st_size).unwrap_or_default();
+    let sparse = u64::try_from(status.st_blocks).unwrap_or_default() * 512 < size;
+    let mut at = 0;
+    while at < size {
+        let (begin, end) = if sparse { data(from, at, size)? } else { (at, size) };
+        copy_range(from, to, begin, end)?;
+        at = end;
+    }
+    to.set_len(size)
+}
+
+/// The next run of data from a place on.
+fn data(file: &File, at: u64, size: u64) -> io::Result<(u64, u64)> {
+    use rustix::fs::{SeekFrom, seek};
+    let begin = match seek(file, SeekFrom::Data(at)) {
+        Err(Errno::NXIO) => return Ok((size, size)),
+        other => other?,
+    };
+    Ok((begin, seek(file, SeekFrom::Hole(begin))?.min(size)))
+}
+
+fn copy_range(mut from: &File, mut to: &File, begin: u64, end: u64) -> io::Result<()> {
+    use rustix::fs::{SeekFrom, seek};
+    let (mut input, mut output) = (begin, begin);
+    while input < end {
+        let rest = usize::try_from(end - input).unwrap_or(usize::MAX);
+        match rustix::fs::copy_file_range(from, Some(&mut input), to, Some(&mut output), rest) {
+            // It became shorter meanwhile, which its status will say.
+            Ok(0) => return Ok(()),
+            Ok(_) => {}
+            Err(Errno::XDEV | Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
+                seek(from, SeekFrom::Start(input))?;
+                seek(to, SeekFrom::Start(input))?;
+                let mut buffer = vec![0; 1 << 17];
+                let mut rest = end - input;
+                while rest > 0 {
+                    let most = usize::try_from(rest).unwrap_or(usize::MAX).min(buffer.len());
+                    match from.read(&mut buffer[..most])? {
+                        0 => return Ok(()),
+                        count => {
+                            to.write_all(&buffer[..count])?;
+                            rest -= count as u64;
+                        }
+                    }
+                }
+                return Ok(());
+            }
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+    Ok(())
+}
+
+/// The extended attributes that belong to the content: a user's own, and capabilities.
+pub(super) fn attributes_of(file: &impl std::os::fd::AsRawFd) -> io::Result<Attributes> {
+    let path = path_of(file);
+    let mut list = vec![0; 1 << 12];
+    let size = match rustix::fs::listxattr(&path, &mut list[..]) {
+        Ok(size) => size,
+        Err(Errno::NOTSUP) => return Ok(Vec::new()),
+        Err(Errno::RANGE) => {
+            list.resize(1 << 16, 0);
+            rustix::fs::listxattr(&path, &mut list[..])?
+        }
+        Err(errno) => return Err(errno.into()),
+    };
+    let mut attributes = Vec::new();
+    for name in list[..size].split(|byte| *byte == 0) {
+        let own = name.starts_with(b"user.") && !name.starts_with(b"user.overlay.");
+        if !own && name != b"security.capability" {
+            continue;
+        }
+        let name = CString::new(name)?;
+        let mut value = vec![0; 1 << 16];
+        let size = rustix::fs::getxattr(&path, &name, &mut value[..])?;
+        value.truncate(size);
+        attributes.push((name, value));
+    }
+    attributes.sort();
+    Ok(attributes)
+}
+
+#[cfg(test)]
+mod tests;

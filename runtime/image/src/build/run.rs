@@ -1,0 +1,171 @@
+//! Carries out a `RUN`: a container over the layers so far, whose upper layer stays on the disk.
+
+use std::fs::File;
+use std::io::{BufRead as _, BufReader};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::pipe::{PipeFlags, pipe_with};
+
+use super::container::{Setting, spec};
+use jobc_container::bundle::Bundle;
+use jobc_container::config::Config;
+use jobc_container::container::make::{self, Made, Request, Then};
+use jobc_container::options::Options;
+use jobc_container::process::{Exit, Process};
+use jobc_container::root::{Root, Upper};
+use jobc_container::secret::Variables;
+use jobc_container::state::Id;
+use jobc_container::state::store::Store as Containers;
+use jobc_sys::error::{Error, Kind, Result, because};
+use jobc_sys::signals::Signal;
+
+/// How often it is looked whether the build was given up, in milliseconds.
+const LOOK: i64 = 50;
+
+/// The longest line that is told as one.
+const LONGEST_LINE: u64 = 1 << 16;
+
+/// Where a command runs.
+#[derive(Debug)]
+pub(super) struct Stand<'a> {
+    /// The layers so far, lowest first.
+    pub(super) lowers: Vec<PathBuf>,
+    /// The step's own folder: what the command changes is in its `upper`.
+    pub(super) folder: &'a Path,
+    /// The containers of this build.
+    pub(super) containers: &'a Containers,
+    /// The container's name.
+    pub(super) id: &'a str,
+}
+
+/// Runs a command, and tells each line that it writes. Returns how it ended.
+pub(super) fn run(
+    stand: &Stand<'_>,
+    setting: &Setting,
+    secrets: Variables,
+    tell: &(dyn Fn(Vec<u8>) + Sync),
+    stopped: &AtomicBool,
+) -> Result<Exit> {
+    let (output, input) = pipe_with(PipeFlags::CLOEXEC)
+        .map_err(|errno| Error::machine("make a pipe for a command's output", errno))?;
+    std::thread::scope(|scope| {
+        scope.spawn(move || lines(output, tell));
+        let mut made = make(stand, setting, secrets, input)?;
+        let exit = attend(&made.process, stopped);
+        if exit.is_ok() {
+            made.container.has_ended();
+        }
+        let removed = made.container.delete(true);
+        let exit = exit?;
+        removed?;
+        Ok(exit)
+    })
+}
+
+fn make(stand: &Stand<'_>, setting: &Setting, secrets: Variables, input: OwnedFd) -> Result<Made> {
+    let again = || input.try_clone().map_err(|error| Error::machine("copy a descriptor", errno(&error)));
+    let attempt = |devices: bool, secrets: Variables| {
+        let begun = make::begin(stand.containers, &Id::new(stand.id)?)?;
+        let root = Root::over(stand.lowers.clone(), Upper::Folder(stand.folder.to_owned()));
+        let root = root.placed(begun.folder())?;
+        let Root::Overlay { on, .. } = &root else { return Err(Error::new(Kind::State, "no overlay")) };
+        let mut spec = spec(setting, on, devices)?;
+        if let Some(linux) = spec.linux_mut() {
+            linux.set_cgroups_path(Some(PathBuf::from(format!("/jobc/build/{}", stand.id))));
+        }
+        let text = serde_json::to_vec(&spec)
+            .map_err(|error| Error::new(Kind::State, format!("cannot write config.json: {error}")))?;
+        let bundle = Bundle { dir: stand.folder.to_owned(), config: Config::read(&text)?, text };
+        let null =
+            File::open("/dev/null").map_err(|error| Error::machine("open `/dev/null`", errno(&error)))?;
+        let request = Request {
+            options: Options {
+                streams: Some([null.into(), again()?, again()?]),
+                without_cgroup: !devices,
+                io_uncounted: true,
+                secret_environment: secrets,
+                ..Options::default()
+            },
+            root: Some(root),
+            ..Request::default()
+        };
+        begun.make(&bundle, request, Then::Attend, None)
+    };
+    // A control group keeps root from the machine's devices. In a user namespace the kernel itself does.
+    let root = rustix::process::geteuid().is_root() && !jobc_sys::machine::in_user_namespace();
+    let made = match attempt(root, secrets.clone()) {
+        Err(error) if root && error.kind == Kind::Unenforceable => attempt(false, secrets),
+        other => other,
+    };
+    // The end of the output is seen when nobody else has it any more.
+    drop(input);
+    made
+}
+
+/// Waits until a process has ended; kills it when the build is given up.
+fn attend(process: &Process, stopped: &AtomicBool) -> Result<Exit> {
+    let time = Timespec { tv_sec: 0, tv_nsec: LOOK * 1_000_000 };
+    let mut killed = false;
+    loop {
+        if stopped.load(Ordering::Relaxed) && !killed {
+            Signal::KILL.send(&process.pidfd)?;
+            killed = true;
+        }
+        let mut polled = [PollFd::new(&process.pidfd, PollFlags::IN)];
+        match poll(&mut polled, Some(&time)) {
+            Ok(0) | Err(Errno::INTR) => {}
+            Ok(_) => return process.wait(),
+            Err(errno) => return Err(Error::machine("wait for a command", errno)),
+        }
+    }
+}
+
+/// Tells what comes through a pipe, line by line, until nobody can write to it any more.
+fn lines(output: OwnedFd, tell: &(dyn Fn(Vec<u8>) + Sync)) {
+    use std::io::Read as _;
+    let mut reader = BufReader::new(File::from(output));
+    loop {
+        let mut line = Vec::new();
+        match (&mut reader).take(LONGEST_LINE).read_until(b'\n', &mut line) {
+            Ok(0) | Err(_) => break,
+            Ok(_) => {}
+        }
+        if line.last() == Some(&b'\n') {
+            line.pop();
+        }
+        if line.last() == Some(&b'\r') {
+            line.pop();
+        }
+        tell(line);
+    }
+}
+
+/// The empty files and folders that mounts cover, as the lowest layer of all: so none of them is made in the image.
+///
+/// Each path ends with a slash where it is a folder.
+pub(super) fn stubs<'a>(folder: &Path, paths: impl IntoIterator<Item = &'a str>) -> Result<()> {
+    for path in paths {
+        let whole = folder.join(path.trim_start_matches('/'));
+        let made = if path.ends_with('/') {
+            std::fs::create_dir_all(&whole)
+        } else {
+            let parent = whole.parent().unwrap_or(folder);
+            std::fs::create_dir_all(parent).and_then(|()| match File::create_new(&whole) {
+                Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => Err(error),
+                _ => Ok(()),
+            })
+        };
+        made.map_err(|error| {
+            Error::new(Kind::Machine, format!("cannot make `{}`: {}", whole.display(), because(&error)))
+        })?;
+    }
+    Ok(())
+}
+
+fn errno(error: &std::io::Error) -> Errno {
+    Errno::from_io_error(error).unwrap_or(Errno::IO)
+}

@@ -1,0 +1,266 @@
+//! A stage while it is built: its base, then one instruction after the other.
+//!
+//! An instruction that changes files is a step with a [`Key`]: its result is looked for in the cache, and made where it is not
+//! known. Everything else changes settings alone and is done every time.
+
+mod base;
+mod copy;
+mod mounts;
+mod run;
+
+use std::path::PathBuf;
+
+use super::cache::{Key, Layer};
+use super::files::Copy;
+use super::work::Step;
+use super::{BuildError, Builder, Done, Failure, Request, layer, worker};
+use crate::config::History;
+use crate::progress::Progress;
+use jobc_dockerfile::{Build, Instruction, Kind, Refusal, Span, Stage as Written, Variables, ports};
+use jobc_schema::digest::Digest;
+use jobc_sys::error::{Error, Kind as ErrorKind};
+
+/// A stage that is being built.
+pub(super) struct Stage<'a> {
+    builder: &'a Builder<'a>,
+    written: &'a Written,
+    variables: Variables<'a>,
+    /// What it is so far.
+    done: Done,
+    /// The number of the step that is at hand, and how many there are.
+    step: usize,
+    steps: usize,
+}
+
+/// What went wrong with an instruction, before its place is known.
+pub(super) enum Wrong {
+    /// The text, at a place of its own.
+    Refused(Refusal),
+    /// Carrying it out.
+    Failed(Error),
+    /// A command: what went wrong, and its last lines.
+    Command(Error, Vec<Vec<u8>>),
+}
+
+impl From<Refusal> for Wrong {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+impl From<Error> for Wrong {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+type Outcome<T> = std::result::Result<T, Wrong>;
+
+impl Wrong {
+    fn at(self, span: &Span) -> BuildError {
+        let (error, output) = match self {
+            Self::Refused(refusal) => return BuildError::Refused(vec![refusal]),
+            Self::Failed(error) => (error, Vec::new()),
+            Self::Command(error, output) => (error, output),
+        };
+        BuildError::Failed(Box::new(Failure { span: Some(span.clone()), error, output }))
+    }
+}
+
+/// Builds a stage.
+pub(super) fn build(builder: &Builder<'_>, index: usize) -> std::result::Result<Done, BuildError> {
+    let written = &builder.build.stages[index];
+    let (done, triggers) = base::done(builder, written).map_err(|wrong| wrong.at(&written.span))?;
+    let triggers = triggers
+        .iter()
+        .map(|text| trigger(text, builder.build, index))
+        .collect::<std::result::Result<Vec<Instruction>, Refusal>>()
+        .map_err(|refusal| BuildError::Refused(vec![refusal]))?;
+    let environment = done.settings.execution.env.iter().map(|variable| {
+        let (name, value) = variable.split_once('=').unwrap_or((variable, ""));
+        (name.to_owned(), value.to_owned())
+    });
+    let variables = Variables::new(builder.build, environment.collect());
+    let steps = 1 + triggers.len() + written.instructions.len();
+    let mut stage = Stage { builder, written, variables, done, step: 1, steps };
+    stage.tell(&format!("FROM {}", base::name(builder.build, &written.from)), false);
+    for instruction in &triggers {
+        stage.carry_out(instruction).map_err(|wrong| wrong.at(&instruction.span))?;
+    }
+    for instruction in &written.instructions {
+        stage.carry_out(instruction).map_err(|wrong| wrong.at(&instruction.span))?;
+    }
+    Ok(stage.done)
+}
+
+/// An instruction that a base leaves to those who build upon it. Its place is the line that names the base.
+fn trigger(text: &str, build: &Build, stage: usize) -> std::result::Result<Instruction, Refusal> {
+    jobc_dockerfile::trigger(text, build, stage).map_err(|refusal| {
+        let message = format!("the base leaves the instruction `{text}` to this stage: {}", refusal.message);
+        Refusal { message, ..refusal }
+    })
+}
+
+impl Stage<'_> {
+    fn carry_out(&mut self, instruction: &Instruction) -> Outcome<()> {
+        if self.builder.is_given_up() {
+            return Err(given_up().into());
+        }
+        self.step += 1;
+        let text = &instruction.text;
+        match &instruction.kind {
+            Kind::Run(run) => return self.run(run, text),
+            Kind::Copy(copy) => return self.copy(copy, false, text),
+            Kind::Add(copy) => return self.copy(copy, true, text),
+            Kind::Workdir(word) => return self.workdir(&self.variables.expand(word)?, text),
+            other => {
+                self.tell(text, false);
+                self.set(other)?;
+            }
+        }
+        self.remember(text, true);
+        Ok(())
+    }
+
+    /// Carries out an instruction that changes nothing but settings.
+    fn set(&mut self, kind: &Kind) -> Outcome<()> {
+        let variables = &mut self.variables;
+        let settings = &mut self.done.settings;
+        match kind {
+            Kind::Arg(args) => variables.declare(args)?,
+            Kind::Env(pairs) => {
+                for (name, value) in variables.set(pairs)? {
+                    settings.env(&name, &value);
+                }
+            }
+            Kind::Label(pairs) => {
+                for (name, value) in variables.pairs(pairs)? {
+                    settings.label(name, value);
+                }
+            }
+            Kind::User(word) => settings.user(variables.expand(word)?),
+            Kind::Expose(words) => {
+                for word in words {
+                    for text in variables.expand_words(word)? {
+                        let ports = ports(&text).map_err(|why| Refusal::new(word.span.clone(), why))?;
+                        settings.expose(ports);
+                    }
+                }
+            }
+            Kind::Volume(words) => {
+                for word in words {
+                    settings.volume(variables.expand(word)?);
+                }
+            }
+            Kind::Entrypoint(command) => settings.entrypoint(command),
+            Kind::Cmd(command) => settings.cmd(command),
+            Kind::Shell(words) => settings.shell(words.clone()),
+            Kind::Stopsignal(word) => settings.stop_signal(variables.expand(word)?),
+            Kind::Healthcheck(check) => settings.healthcheck(check),
+            Kind::Onbuild(text) => settings.on_build(text.clone()),
+            Kind::Maintainer(name) => settings.author = Some(name.clone()),
+            Kind::Run(_) | Kind::Copy(_) | Kind::Add(_) | Kind::Workdir(_) => {}
+        }
+        Ok(())
+    }
+
+    /// `WORKDIR`: the folder is made where it is missing, for root.
+    fn workdir(&mut self, path: &str, text: &str) -> Outcome<()> {
+        self.done.settings.workdir(path);
+        let target = self.done.settings.execution.working_dir.clone();
+        let key = self.key("folder").with(&target).finish();
+        self.layer(key, text, |stage, step, lowers| {
+            let copy =
+                Copy { lowers, step: step.path().to_owned(), target, owner: Some((0, 0)), ..Copy::default() };
+            stage.order_copy(&copy)
+        })
+    }
+
+    /// A step's key, on what is there so far.
+    fn key(&self, kind: &str) -> Key {
+        let epoch = self.builder.request.epoch.map(|epoch| epoch.to_string()).unwrap_or_default();
+        Key::of(kind).with(self.done.key.hex()).with(epoch).with(self.builder.request.compression.name())
+    }
+
+    /// Has a step's result from the cache, or makes it: `work` changes the files of the step's upper folder, over the folders
+    /// of the layers so far.
+    fn layer(
+        &mut self,
+        key: Digest,
+        text: &str,
+        work: impl FnOnce(&mut Self, &Step, Vec<PathBuf>) -> Outcome<()>,
+    ) -> Outcome<()> {
+        let made = if let Some(known) = self.builder.cache.known(&key) {
+            self.tell(text, true);
+            known
+        } else {
+            let _permit = self.builder.permits.take();
+            self.tell(text, false);
+            let lowers = self.builder.folders(&self.done.layers)?;
+            let step = self.builder.work()?.step(lowers.last())?;
+            let below = lowers.last().cloned();
+            work(self, &step, lowers)?;
+            let Request { epoch, compression, .. } = *self.builder.request;
+            let upper = step.path().join("upper");
+            let made = layer::make(self.builder.store, &upper, below.as_deref(), epoch, compression)?;
+            self.builder.cache.keep(&key, &made)?;
+            if let Some(layer) = &made.layer {
+                self.builder.keep(&layer.diff_id, step);
+            }
+            made
+        };
+        self.done.key = key;
+        self.done.created = self.done.created.max(Some(made.created));
+        let changed = made.layer.is_some();
+        self.done.layers.extend(made.layer);
+        self.remember(text, !changed);
+        Ok(())
+    }
+
+    /// Has files put into a tree.
+    fn order_copy(&self, copy: &Copy) -> Outcome<()> {
+        if worker::copy(copy, &self.builder.ended)?.owners_lost {
+            self.builder.say_owners_lost();
+        }
+        Ok(())
+    }
+
+    fn tell(&self, text: &str, cached: bool) {
+        (self.builder.told)(Progress::Step {
+            number: self.step,
+            of: self.steps,
+            stage: self.name(),
+            text: text.to_owned(),
+            cached,
+        });
+    }
+
+    /// What people call the stage.
+    fn name(&self) -> String {
+        self.written.name.clone().unwrap_or_else(|| self.written.number.to_string())
+    }
+
+    /// Adds a line to the image's history.
+    fn remember(&mut self, text: &str, empty_layer: bool) {
+        self.done.history.push(History {
+            created: self.done.created.map(super::time),
+            created_by: Some(text.to_owned()),
+            comment: Some("jobc".to_owned()),
+            empty_layer,
+            ..History::default()
+        });
+    }
+}
+
+/// The build was given up.
+pub(super) fn given_up() -> Error {
+    Error::new(ErrorKind::State, "the build was given up")
+}
+
+/// Layers of a stage and their key, for others that take from it.
+pub(super) struct Taking {
+    /// The layers, lowest first.
+    pub(super) layers: Vec<Layer>,
+    /// What tells them from others.
+    pub(super) key: Digest,
+}

@@ -1,0 +1,115 @@
+//! What a stage stands on, and what files are taken from: another stage, an image, nothing.
+
+use super::{Outcome, Taking};
+use crate::build::cache::{Key, Layer};
+use crate::build::settings::Settings;
+use crate::build::{Builder, Done};
+use crate::config::{Execution, History};
+use crate::platform::Platform;
+use crate::store::Image;
+use jobc_dockerfile::{Build, From, Stage as Written};
+use jobc_schema::reference::Reference;
+use jobc_sys::error::{Error, Kind};
+
+/// What a stage begins with, and the triggers that its base leaves to it.
+pub(super) fn done(builder: &Builder<'_>, written: &Written) -> Outcome<(Done, Vec<String>)> {
+    Ok(match &written.from {
+        From::Scratch => {
+            let (settings, _) = Settings::of_base(Execution::default(), None);
+            let platform = builder.request.platform.clone();
+            let done = Done { settings, platform, key: Key::of("scratch").finish(), ..Done::nothing() };
+            (done, Vec::new())
+        }
+        From::Stage(index) => {
+            let below = builder.stage(*index)?;
+            let Settings { execution, author, .. } = below.settings.clone();
+            let (settings, triggers) = Settings::of_base(execution, author);
+            (Done { settings, ..(*below).clone() }, triggers)
+        }
+        From::Image { reference, platform, .. } => {
+            let image = image(builder, reference, platform.as_deref())?;
+            let key = key(&image);
+            let platform = image.platform();
+            let layers = layers(&image);
+            let config = image.config;
+            let (settings, triggers) = Settings::of_base(config.config, config.author);
+            let created = config.created.as_deref().and_then(|time| humantime::parse_rfc3339(time).ok());
+            let created = created.and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
+            let history = complete(config.history, layers.len());
+            let created = created.map(|created| created.as_secs());
+            (Done { settings, platform, layers, key, created, history }, triggers)
+        }
+    })
+}
+
+/// The base as a person calls it.
+pub(super) fn name(build: &Build, from: &From) -> String {
+    match from {
+        From::Scratch => "scratch".to_owned(),
+        From::Image { reference, .. } => reference.clone(),
+        From::Stage(index) => match build.stages.get(*index) {
+            Some(stage) => stage.name.clone().unwrap_or_else(|| stage.number.to_string()),
+            None => index.to_string(),
+        },
+    }
+}
+
+/// The files of a stage or an image.
+pub(super) fn taking(builder: &Builder<'_>, from: &From) -> Outcome<Taking> {
+    Ok(match from {
+        From::Scratch => Taking { layers: Vec::new(), key: Key::of("scratch").finish() },
+        From::Stage(index) => {
+            let stage = builder.stage(*index)?;
+            Taking { layers: stage.layers.clone(), key: stage.key.clone() }
+        }
+        From::Image { reference, platform, .. } => {
+            let image = image(builder, reference, platform.as_deref())?;
+            Taking { key: key(&image), layers: layers(&image) }
+        }
+    })
+}
+
+/// An image of the store; where it is not there, one that is fetched.
+fn image(builder: &Builder<'_>, reference: &str, platform: Option<&str>) -> Outcome<Image> {
+    let platform: Platform = platform.map_or_else(|| Ok(builder.request.platform.clone()), str::parse)?;
+    let mut name: Reference = reference.parse().map_err(Error::from)?;
+    name.digest = builder.request.locked.get(reference).cloned().or(name.digest);
+    let there = builder.store.find(&name)?;
+    let there = there.filter(|there| !builder.request.pull && builder.store.is_whole(there, &platform));
+    let descriptor = match (there, builder.request.fetch) {
+        (Some(descriptor), _) => descriptor,
+        (None, Some(fetch)) => fetch.fetch(builder.store, &name, &platform, builder.told)?,
+        (None, None) => {
+            let error =
+                Error::new(Kind::Config, format!("the image `{}` is not in the store", name.familiar()));
+            return Err(error.help("bring it in with `jobc image import` or `jobc image pull`").into());
+        }
+    };
+    let image = builder.store.image(&descriptor, &platform)?;
+    builder.hold(&image.descriptor.digest)?;
+    Ok(image)
+}
+
+/// Images of the same layers are the same files, whatever they are called.
+fn key(image: &Image) -> jobc_schema::digest::Digest {
+    let mut key = Key::of("image");
+    key.add_all(image.config.rootfs.diff_ids.iter().map(ToString::to_string));
+    key.finish()
+}
+
+fn layers(image: &Image) -> Vec<Layer> {
+    let blobs = image.manifest.layers.iter();
+    let diffs = image.config.rootfs.diff_ids.iter();
+    diffs.zip(blobs).map(|(diff_id, blob)| Layer { diff_id: diff_id.clone(), blob: blob.bare() }).collect()
+}
+
+/// A history must have an entry for each layer, or none at all (image-spec, config.md); a base without any gets them.
+fn complete(mut history: Vec<History>, layers: usize) -> Vec<History> {
+    let told = history.iter().filter(|entry| !entry.empty_layer).count();
+    let missing = (told..layers).map(|_| History {
+        comment: Some("a layer of the base, which does not tell how it was made".to_owned()),
+        ..History::default()
+    });
+    history.splice(0..0, missing.collect::<Vec<_>>());
+    history
+}

@@ -1,0 +1,120 @@
+//! `COPY` and `ADD`.
+
+use super::{Outcome, Stage, base};
+use crate::build::files::{Copy, Files, Taken};
+use jobc_container::root::layers::Layers;
+use jobc_container::user;
+use jobc_dockerfile::ignore::Ignore;
+use jobc_dockerfile::{Copy as Written, Refusal, Source, Word};
+use jobc_sys::error::Error;
+
+impl Stage<'_> {
+    /// Carries it out; `add` unpacks archives.
+    pub(super) fn copy(&mut self, copy: &Written, add: bool, text: &str) -> Outcome<()> {
+        let target = self.target(&copy.target)?;
+        let mut sources = Vec::new();
+        for source in &copy.sources {
+            sources.push(match source {
+                Source::Path(word) => Taken::Path(self.variables.expand(word)?),
+                Source::Heredoc(heredoc) => {
+                    let name = heredoc.name.clone();
+                    Taken::Text { name, content: self.variables.expand_heredoc(heredoc)? }
+                }
+            });
+        }
+        let mode = copy.chmod.as_ref().map(|word| self.variables.mode(word)).transpose()?;
+        let chown = copy.chown.as_ref().map(|word| Ok::<_, Refusal>((self.variables.expand(word)?, word)));
+        let chown = chown.transpose()?;
+        let exclude = copy.exclude.iter().map(|word| self.variables.expand(word));
+        let exclude: Vec<String> = exclude.collect::<Result<_, _>>()?;
+        let patterns = Ignore::of(exclude.iter().map(String::as_str))
+            .map_err(|why| Refusal::new(copy.exclude.first().map_or(0..0, |word| word.span.clone()), why))?;
+        let unpack = add && copy.unpack;
+
+        let mut key =
+            self.key("copy").with(&target).with(format!("{mode:?} {unpack} {} {}", copy.parents, copy.link));
+        key.add_all(&exclude);
+        key.add(chown.as_ref().map_or("", |(chown, _)| chown.as_str()));
+        for source in &sources {
+            match source {
+                // Where a file of the context is does not matter, but for `--parents`.
+                Taken::Path(_) if copy.from.is_none() && !copy.parents => {}
+                Taken::Path(path) => key.add(path),
+                Taken::Text { name, content } => {
+                    key.add(name);
+                    key.add(content);
+                }
+            }
+        }
+        let mut order = Copy {
+            sources,
+            target,
+            mode,
+            parents: copy.parents,
+            unpack,
+            exclude: patterns,
+            // What a context's files belong to is whoever has the context.
+            owner: if copy.from.is_none() { Some((0, 0)) } else { None },
+            ..Copy::default()
+        };
+        let taking = match &copy.from {
+            None => {
+                order.from = Files::Context {
+                    folder: self.builder.context()?,
+                    ignore: self.builder.request.ignore.clone(),
+                };
+                order.listing =
+                    Some(self.builder.tell(&mut key, &order.from, &order.sources, &order.exclude)?);
+                None
+            }
+            Some(from) => {
+                let taking = base::taking(self.builder, from)?;
+                key.add(taking.key.hex());
+                Some(taking)
+            }
+        };
+        self.layer(key.finish(), text, |stage, step, lowers| {
+            if let Some((chown, word)) = &chown {
+                order.owner = Some(owner(chown, word, &lowers)?);
+                order.owned = true;
+            }
+            if let Some(taking) = taking {
+                order.from = Files::Layers(stage.builder.folders(&taking.layers)?);
+            }
+            // By `--link` a layer is what it is on any base.
+            order.lowers = if copy.link { Vec::new() } else { lowers };
+            step.path().clone_into(&mut order.step);
+            stage.order_copy(&order)
+        })
+    }
+
+    /// Where files go: an absolute path, with a slash at its end where it is written as a folder.
+    fn target(&self, word: &Word) -> Outcome<String> {
+        let text = self.variables.expand(word)?;
+        if text.is_empty() {
+            return Err(Refusal::new(word.span.clone(), "the target is empty").into());
+        }
+        let folder =
+            text.ends_with('/') || text.rsplit('/').next().is_some_and(|last| matches!(last, "." | ".."));
+        let path = self.done.settings.absolute(&text);
+        Ok(if folder && !path.ends_with('/') { format!("{path}/") } else { path })
+    }
+}
+
+/// Who `--chown` names, by the image's own /etc/passwd and /etc/group. A number without a group stands for both, as with
+/// BuildKit.
+fn owner(chown: &str, word: &Word, lowers: &[std::path::PathBuf]) -> Outcome<(u32, u32)> {
+    let numbers = chown.parse::<u32>().map(|id| (id, id)).ok().or_else(|| {
+        let (uid, gid) = chown.split_once(':')?;
+        Some((uid.parse().ok()?, gid.parse().ok()?))
+    });
+    if let Some(numbers) = numbers {
+        return Ok(numbers);
+    }
+    let layers = Layers::open(lowers).map_err(|errno| Error::machine("open the layers", errno))?;
+    let account = user::lookup(&layers, chown).map_err(|error| {
+        let refusal = Refusal::new(word.span.clone(), error.message.replace("the container", "the image"));
+        refusal.help(error.help.unwrap_or_default())
+    })?;
+    Ok((account.uid, account.gid))
+}

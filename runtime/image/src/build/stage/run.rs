@@ -1,0 +1,170 @@
+//! `RUN`.
+
+use std::collections::VecDeque;
+use std::os::unix::fs::PermissionsExt as _;
+use std::sync::{Mutex, PoisonError};
+
+use super::mounts::Mounts;
+use super::{Outcome, Stage, Wrong, given_up};
+use crate::build::container::{Bound, Setting, What};
+use crate::build::run::{Stand, run, stubs};
+use crate::build::work::Step;
+use crate::progress::Progress;
+use jobc_container::process::Exit;
+use jobc_container::root::layers::Layers;
+use jobc_container::user::{self, Account};
+use jobc_dockerfile::{Run, Runs};
+use jobc_sys::error::{Error, Kind, Result, because};
+
+/// How many of a command's last lines are told where it fails.
+const LAST: usize = 20;
+
+/// Where the file of a heredoc that begins with `#!` stands, as with BuildKit.
+const SCRIPTS: &str = "/dev/pipes";
+
+/// What every container has mounted, as [`stubs`] takes it.
+const COVERED: [&str; 5] = ["/proc/", "/sys/", "/dev/", "/etc/hosts", "/etc/resolv.conf"];
+
+impl Stage<'_> {
+    /// Carries it out.
+    pub(super) fn run(&mut self, written: &Run, text: &str) -> Outcome<()> {
+        let execution = &self.done.settings.execution;
+        let (user, cwd) = (execution.user.clone(), execution.working_dir.clone());
+        let arguments = match &written.command {
+            Runs::Shell(text) => self.done.settings.shell_form(text),
+            Runs::Exec(arguments) => arguments.clone(),
+            Runs::Script { name, .. } => vec![format!("{SCRIPTS}/{name}")],
+        };
+        let mounts = Mounts::of(self, &written.mounts)?;
+        let mut key = self.key("run").with(&user).with(&cwd).with(format!("{:?}", written.network));
+        key.add_all(&arguments);
+        if let Runs::Script { content, .. } = &written.command {
+            key.add(content);
+        }
+        // Not the proxies: they say how something is fetched, not what.
+        for variables in [self.variables.args(), self.variables.env()] {
+            key.add_all(variables.iter().map(|(name, value)| format!("{name}={value}")));
+        }
+        mounts.tell(&mut key);
+        let environment: Vec<String> =
+            self.variables.of_command().iter().map(|(name, value)| format!("{name}={value}")).collect();
+        self.layer(key.finish(), text, |stage, step, lowers| {
+            let account = account(&lowers, &user)?;
+            if let Some(help) = one_id().filter(|_| (account.uid, account.gid) != (0, 0)) {
+                return Err(Error::new(Kind::Unenforceable, format!("the command cannot run as `{user}`"))
+                    .help(help)
+                    .into());
+            }
+            let made = mounts.make(stage, step)?;
+            let mut setting = Setting {
+                arguments,
+                environment,
+                cwd,
+                account,
+                network: written.network,
+                mounts: made.bounds,
+            };
+            setting.mounts.splice(0..0, network_files(step)?);
+            if let Runs::Script { name, content } = &written.command {
+                setting.mounts.push(script(step, name, content)?);
+            }
+            let covered = setting.mounts.iter().map(|bound| match &bound.what {
+                What::Path(path) if !path.is_dir() => bound.target.clone(),
+                _ => format!("{}/", bound.target.trim_end_matches('/')),
+            });
+            let covered: Vec<String> = covered.collect();
+            let below = step.path().join("stubs");
+            std::fs::create_dir(&below).map_err(|error| failed(&below, &error))?;
+            stubs(&below, COVERED.into_iter().chain(covered.iter().map(String::as_str)))?;
+            let stand = Stand {
+                lowers: std::iter::once(below).chain(lowers).collect(),
+                folder: step.path(),
+                containers: &stage.builder.work()?.containers(),
+                id: &step.id(),
+            };
+            let last = Mutex::new(VecDeque::new());
+            let tell = |line: Vec<u8>| {
+                let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
+                if last.len() == LAST {
+                    last.pop_front();
+                }
+                last.push_back(line.clone());
+                drop(last);
+                (stage.builder.told)(Progress::Output { stage: stage.name(), number: stage.step, line });
+            };
+            let exit = run(&stand, &setting, made.secrets, &tell, &stage.builder.ended)?;
+            // What is kept locked is so until here.
+            drop(made.locks);
+            let last = last.into_inner().unwrap_or_else(PoisonError::into_inner);
+            judge(exit, stage.builder.is_given_up(), one_id(), last.into())
+        })
+    }
+}
+
+/// What is said of a failure where this user has a single id.
+fn one_id() -> Option<&'static str> {
+    let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
+    if uid.is_root() {
+        return None;
+    }
+    let maps = jobc_sys::id_map::IdMaps::rootless(uid.as_raw(), gid.as_raw()).ok()?;
+    maps.single().map(|_| {
+        "the build has one user and one group, so programs that change ids fail: install `uidmap` and have root grant ids in /etc/subuid and /etc/subgid; for apt alone `-o APT::Sandbox::User=root` is enough"
+    })
+}
+
+fn judge(exit: Exit, stopped: bool, one_id: Option<&str>, last: Vec<Vec<u8>>) -> Outcome<()> {
+    if stopped {
+        return Err(given_up().into());
+    }
+    let message = match exit {
+        Exit::Code(0) => return Ok(()),
+        Exit::Code(code) => format!("the command has failed with exit code {code}"),
+        Exit::Signal(signal) => format!("the command was ended by signal {signal}"),
+    };
+    let mut error = Error::new(Kind::Machine, message);
+    if let Some(help) = one_id {
+        error = error.help(help);
+    }
+    Err(Wrong::Command(error, last))
+}
+
+/// Who a command runs as; root where nobody is named.
+fn account(lowers: &[std::path::PathBuf], user: &str) -> Result<Account> {
+    if user.is_empty() {
+        return Ok(Account::default());
+    }
+    let layers = Layers::open(lowers).map_err(|errno| Error::machine("open the layers", errno))?;
+    user::lookup(&layers, user)
+        .map_err(|error| Error { message: error.message.replace("the container", "the image"), ..error })
+}
+
+/// /etc/hosts and /etc/resolv.conf: copies of the machine's, so that a program that writes to them changes nothing.
+fn network_files(step: &Step) -> Result<Vec<Bound>> {
+    ["hosts", "resolv.conf"]
+        .map(|name| {
+            let text = std::fs::read(format!("/etc/{name}")).unwrap_or_default();
+            let path = step.path().join(name);
+            write(&path, &text, 0o644)?;
+            Ok(Bound { target: format!("/etc/{name}"), what: What::Path(path), read_only: false })
+        })
+        .into_iter()
+        .collect()
+}
+
+/// The file of a heredoc, to be executed.
+fn script(step: &Step, name: &str, content: &str) -> Result<Bound> {
+    let path = step.path().join("script");
+    write(&path, content.as_bytes(), 0o755)?;
+    Ok(Bound { target: format!("{SCRIPTS}/{name}"), what: What::Path(path), read_only: true })
+}
+
+fn write(path: &std::path::Path, content: &[u8], mode: u32) -> Result<()> {
+    std::fs::write(path, content)
+        .and_then(|()| std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)))
+        .map_err(|error| failed(path, &error))
+}
+
+fn failed(path: &std::path::Path, error: &std::io::Error) -> Error {
+    Error::new(Kind::Machine, format!("cannot write `{}`: {}", path.display(), because(error)))
+}

@@ -1,0 +1,164 @@
+//! The folder that a build works in: a folder for each step, and the containers of its commands.
+//!
+//! It stands in the store's `cache/work` and is locked for as long as the build lives. Whatever a killed build has left there
+//! is removed by the next one: its layers were kept one by one, so nothing is lost with it.
+
+use std::fs::{self, File};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use rustix::fs::{FlockOperation, flock};
+
+use crate::store::Store;
+use jobc_container::container;
+use jobc_container::remove::remove;
+use jobc_container::secret::Secret;
+use jobc_container::secret_directory::Place;
+use jobc_container::state::Id;
+use jobc_container::state::store::Store as Containers;
+use jobc_sys::error::{Error, Kind, Result, because};
+
+/// The folder of a running build. Dropping it removes it.
+#[derive(Debug)]
+pub(super) struct Work {
+    path: PathBuf,
+    secrets: Place,
+    next: AtomicUsize,
+    _lock: File,
+}
+
+impl Work {
+    /// Removes what builds have left that were killed.
+    pub(super) fn sweep(store: &Store) -> Result<()> {
+        let all = store.root().join("cache/work");
+        for entry in fs::read_dir(&all).into_iter().flatten().flatten() {
+            let path = entry.path();
+            let dead = File::open(&path)
+                .is_ok_and(|folder| flock(&folder, FlockOperation::NonBlockingLockExclusive).is_ok());
+            if dead {
+                clear(&path)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes one.
+    pub(super) fn begin(store: &Store) -> Result<Self> {
+        let all = store.root().join("cache/work");
+        fs::create_dir_all(&all).map_err(|error| store.full("write to", &error))?;
+        for number in 0_u32.. {
+            let path = all.join(format!("{}-{number}", std::process::id()));
+            match fs::DirBuilder::new().mode(0o700).create(&path) {
+                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => continue,
+                other => other.map_err(|error| store.full("write to", &error))?,
+            }
+            let folder = File::open(&path).map_err(|error| store.full("read", &error))?;
+            // Another build may just take it for a dead one's, and then it is gone.
+            if flock(&folder, FlockOperation::NonBlockingLockExclusive).is_ok() && path.is_dir() {
+                let secrets = secrets(&path)?;
+                return Ok(Self { path, secrets, next: AtomicUsize::new(0), _lock: folder });
+            }
+        }
+        unreachable!("a process has no 2^32 builds")
+    }
+
+    /// A folder for a step, with the empty folders `upper` and `work` in it. An overlay shows the root of its upper folder, so
+    /// that has the bits and the owner of the root `below`.
+    pub(super) fn step(&self, below: Option<&PathBuf>) -> Result<Step> {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let path = self.path.join(number.to_string());
+        for folder in [path.clone(), path.join("upper"), path.join("work")] {
+            // What a normal user's containers look into, their root is: the user itself.
+            let made = fs::DirBuilder::new().mode(0o755).create(&folder);
+            made.map_err(|error| failed(&folder, &error))?;
+        }
+        let upper = path.join("upper");
+        let (mode, owner) = match below {
+            None => (0o755, None),
+            Some(below) => {
+                let status = fs::symlink_metadata(below).map_err(|error| failed(below, &error))?;
+                (status.mode() & 0o7777, Some((status.uid(), status.gid())))
+            }
+        };
+        if let Some((uid, gid)) = owner.filter(|_| rustix::process::geteuid().is_root()) {
+            std::os::unix::fs::chown(&upper, Some(uid), Some(gid)).map_err(|error| failed(&upper, &error))?;
+        }
+        // Whatever the umask is.
+        fs::set_permissions(&upper, fs::Permissions::from_mode(mode))
+            .map_err(|error| failed(&upper, &error))?;
+        Ok(Step { path, number })
+    }
+
+    /// Where the containers of this build are.
+    pub(super) fn containers(&self) -> Containers {
+        containers(&self.path)
+    }
+
+    /// A file in memory with a secret.
+    pub(super) fn secret(
+        &self,
+        name: &str,
+        secret: &Secret,
+        mode: u32,
+        owner: (u32, u32),
+    ) -> Result<PathBuf> {
+        self.secrets.file(Path::new(name), secret, mode, Some(owner))
+    }
+}
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        // What stays is the next build's to remove.
+        let _ = clear(&self.path);
+    }
+}
+
+/// The folder of one step. Dropping it removes it.
+#[derive(Debug)]
+pub(super) struct Step {
+    path: PathBuf,
+    number: usize,
+}
+
+impl Step {
+    /// Where it is.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// A name for its container that no other has, on this machine.
+    pub(super) fn id(&self) -> String {
+        format!("build-{}-{}", std::process::id(), self.number)
+    }
+}
+
+impl Drop for Step {
+    fn drop(&mut self) {
+        let _ = remove(&self.path);
+    }
+}
+
+fn failed(path: &Path, error: &std::io::Error) -> Error {
+    Error::new(Kind::Machine, format!("cannot make `{}`: {}", path.display(), because(error)))
+}
+
+fn containers(work: &Path) -> Containers {
+    Containers::new(work.join("containers"))
+}
+
+fn secrets(work: &Path) -> Result<Place> {
+    Place::beside(work, "build")
+}
+
+/// Removes a build's folder and what stands elsewhere of it: control groups, and secrets in memory.
+fn clear(path: &Path) -> Result<()> {
+    let containers = containers(path);
+    for entry in fs::read_dir(containers.root()).into_iter().flatten().flatten() {
+        if let Some(id) = entry.file_name().to_str().and_then(|name| Id::new(name).ok()) {
+            container::delete(&containers, &id, true)?;
+        }
+    }
+    secrets(path)?.remove()?;
+    remove(path)
+}

@@ -1,0 +1,167 @@
+//! Who changes files of an image: root itself, or this program again as the root of a user namespace.
+//!
+//! A normal user's images have files of other ids, which only a process in their user namespace can make and read. Such a
+//! process does one order and ends; the builder's end is its end too, since it reads orders from the builder.
+
+use std::io::{Read as _, Write as _};
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::files::{self, Copy};
+use jobc_container::namespaces::Namespace;
+use jobc_sys::error::{Error, Kind, Result};
+use jobc_sys::id_map::IdMaps;
+use jobc_sys::syscall::Kernel as _;
+use jobc_sys::syscall::linux::Linux;
+
+/// What this program is called with to become such a process.
+pub const COMMAND: &str = "build-files";
+
+/// How putting files into a tree went.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(super) struct Copied {
+    /// Whether an owner could not be given, since this user has only one id.
+    pub(super) owners_lost: bool,
+}
+
+/// What the other process answers.
+#[derive(Debug, Serialize, Deserialize)]
+enum Answer {
+    Copied(Copied),
+    Failed { message: String, help: Option<String> },
+}
+
+/// Puts files into a tree, and waits until they are there or `stopped` has become true.
+pub(super) fn copy(copy: &Copy, stopped: &AtomicBool) -> Result<Copied> {
+    if rustix::process::geteuid().is_root() {
+        // Apart, for what it mounts on an older kernel is its own.
+        let done = std::thread::scope(|scope| scope.spawn(|| carry_out(copy, stopped)).join());
+        return done.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    }
+    match other_process(copy, stopped)? {
+        Answer::Failed { message, help } => Err(Error { help, ..Error::new(Kind::Machine, message) }),
+        Answer::Copied(copied) => Ok(copied),
+    }
+}
+
+fn carry_out(copy: &Copy, stopped: &AtomicBool) -> Result<Copied> {
+    Ok(Copied { owners_lost: files::carry_out(copy, stopped)? })
+}
+
+/// Has this program do it in a user namespace.
+fn other_process(order: &Copy, stopped: &AtomicBool) -> Result<Answer> {
+    let gone =
+        |error: std::io::Error| Error::machine("talk to the process that changes files", errno(&error));
+    let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
+    let maps = IdMaps::rootless(uid.as_raw(), gid.as_raw())?;
+    let mut process = Ending(start(maps.groups_denied())?);
+    let (Some(mut to), Some(mut from)) = (process.0.stdin.take(), process.0.stdout.take()) else {
+        return Err(Error::new(Kind::State, "a process without pipes"));
+    };
+    let mut ready = [0];
+    from.read_exact(&mut ready).map_err(gone)?;
+    if ready == *NAMESPACE_MADE {
+        maps.write(process.0.id())?;
+    }
+    let text = serde_json::to_vec(order).map_err(|error| Error::new(Kind::State, error.to_string()))?;
+    to.write_all(&(text.len() as u64).to_le_bytes()).and_then(|()| to.write_all(&text)).map_err(gone)?;
+    let answer = std::thread::scope(|scope| {
+        let (sender, receiver) = std::sync::mpsc::channel();
+        scope.spawn(move || {
+            let mut text = Vec::new();
+            let read = from.read_to_end(&mut text).map(|_| text);
+            let _ = sender.send(read);
+        });
+        loop {
+            match receiver.recv_timeout(Duration::from_millis(50)) {
+                Ok(read) => break read,
+                Err(_) if stopped.load(Ordering::Relaxed) => {
+                    let _ = process.0.kill();
+                }
+                Err(_) => {}
+            }
+        }
+    });
+    drop(to);
+    if stopped.load(Ordering::Relaxed) {
+        return Err(Error::new(Kind::State, "it was given up"));
+    }
+    serde_json::from_slice(&answer.map_err(gone)?)
+        .map_err(|_| Error::new(Kind::Machine, "the process that changes files has ended before it was done"))
+}
+
+/// The process; killed where it is let go of early.
+struct Ending(Child);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// What the process says when it is in its namespace and waits for its ids.
+const NAMESPACE_MADE: &[u8; 1] = b"m";
+
+fn start(groups_denied: bool) -> Result<Child> {
+    // Of the environment, which may hold secrets, it has `PATH` alone.
+    let path = std::env::var_os("PATH").map(|path| ("PATH", path));
+    Command::new("/proc/self/exe")
+        .arg0("jobc")
+        .arg(COMMAND)
+        .args(groups_denied.then_some("deny"))
+        .env_clear()
+        .envs(path)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(|error| Error::machine("start this program again", errno(&error)))
+}
+
+/// The whole life of the process; `deny` where setgroups(2) must be given up for the map of groups.
+///
+/// Its standard input is the builder's pipe.
+pub fn main(mut words: impl Iterator<Item = std::ffi::OsString>) -> ExitCode {
+    let denied = words.next().is_some_and(|word| word == "deny");
+    let answer =
+        serve(denied).unwrap_or_else(|error| Answer::Failed { message: error.message, help: error.help });
+    let told = serde_json::to_vec(&answer).is_ok_and(|text| std::io::stdout().write_all(&text).is_ok());
+    if told { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn serve(denied: bool) -> Result<Answer> {
+    let gone = |error: std::io::Error| Error::machine("talk to the builder", errno(&error));
+    // The end of the builder's thread, which waits for this process, is the end of it (prctl(2)).
+    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))
+        .map_err(|errno| Error::machine("end with the builder", errno))?;
+    let help = "`jobc doctor` says what this machine allows";
+    Linux
+        .unshare(Namespace::User.flag() | Namespace::Mount.flag())
+        .map_err(|errno| Error::machine("make a user namespace", errno).help(help))?;
+    if denied {
+        std::fs::write("/proc/self/setgroups", "deny")
+            .map_err(|error| Error::machine("deny setgroups(2)", errno(&error)))?;
+    }
+    let mut stdout = std::io::stdout();
+    stdout.write_all(NAMESPACE_MADE).and_then(|()| stdout.flush()).map_err(gone)?;
+    let mut input = std::io::stdin().lock();
+    let mut size = [0; 8];
+    input.read_exact(&mut size).map_err(gone)?;
+    let mut text = Vec::new();
+    input.take(u64::from_le_bytes(size)).read_to_end(&mut text).map_err(gone)?;
+    let order: Copy = serde_json::from_slice(&text)
+        .map_err(|error| Error::new(Kind::State, format!("the builder's order is not one: {error}")))?;
+    // The ids were mapped before the order came: here this user is root.
+    if !rustix::process::geteuid().is_root() {
+        return Err(Error::new(Kind::Machine, "the ids of the user namespace were not mapped"));
+    }
+    carry_out(&order, &AtomicBool::new(false)).map(Answer::Copied)
+}
+
+fn errno(error: &std::io::Error) -> rustix::io::Errno {
+    rustix::io::Errno::from_io_error(error).unwrap_or(rustix::io::Errno::IO)
+}

@@ -1,0 +1,134 @@
+//! An image's configuration (image-spec, config.md): what its processes are given, and of what layers it is made.
+
+use indexmap::IndexMap;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::rest::Rest;
+use jobc_schema::digest::Digest;
+
+/// The configuration of an image.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Config {
+    /// When it was made, as RFC 3339 has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub created: Option<String>,
+    /// Who made it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub author: Option<String>,
+    /// The processor, by Go's name: `amd64`, `arm64`.
+    #[serde(default)]
+    pub architecture: String,
+    /// The variant of the processor: `v8`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub variant: Option<String>,
+    /// The system, by Go's name: `linux`.
+    #[serde(default)]
+    pub os: String,
+    /// What its processes are given.
+    #[serde(default)]
+    pub config: Execution,
+    /// Its layers.
+    pub rootfs: RootFs,
+    /// How it came to be, one entry a step.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub history: Vec<History>,
+    /// What is unknown here.
+    #[serde(flatten)]
+    pub rest: Rest,
+}
+
+/// What the processes of an image are given.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+pub struct Execution {
+    /// Who they run as: `user`, `uid`, `user:group`, `uid:gid` and so on.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub user: String,
+    /// Ports that they listen on, `8080/tcp`.
+    #[serde(skip_serializing_if = "no_entries", deserialize_with = "entries")]
+    pub exposed_ports: IndexMap<String, Value>,
+    /// Variables, `NAME=value`.
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "or_nothing")]
+    pub env: Vec<String>,
+    /// The words before the arguments.
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "or_nothing")]
+    pub entrypoint: Vec<String>,
+    /// The arguments, or the whole command where there is no entrypoint.
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "or_nothing")]
+    pub cmd: Vec<String>,
+    /// Folders whose content is data.
+    #[serde(skip_serializing_if = "no_entries", deserialize_with = "entries")]
+    pub volumes: IndexMap<String, Value>,
+    /// The folder that they start in.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub working_dir: String,
+    /// Labels.
+    #[serde(skip_serializing_if = "IndexMap::is_empty", deserialize_with = "or_nothing")]
+    pub labels: IndexMap<String, String>,
+    /// The signal that asks them to end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stop_signal: Option<String>,
+    /// Docker's: the shell of shell forms.
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "or_nothing")]
+    pub shell: Vec<String>,
+    /// Docker's: instructions for builds upon this image.
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "or_nothing")]
+    pub on_build: Vec<String>,
+    /// Docker's: how to see whether a container is well.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub healthcheck: Option<Value>,
+    /// What is unknown here.
+    #[serde(flatten)]
+    pub rest: Rest,
+}
+
+/// The layers of an image.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RootFs {
+    /// Always `layers`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// The digests of the layers as they are, uncompressed, the lowest first.
+    pub diff_ids: Vec<Digest>,
+}
+
+impl Default for RootFs {
+    fn default() -> Self {
+        Self { kind: "layers".to_owned(), diff_ids: Vec::new() }
+    }
+}
+
+/// A step in how an image came to be.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct History {
+    /// When.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub created: Option<String>,
+    /// By which command.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub created_by: Option<String>,
+    /// By whom.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub author: Option<String>,
+    /// What was said of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub comment: Option<String>,
+    /// Whether it made no layer.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub empty_layer: bool,
+}
+
+fn no_entries(map: &IndexMap<String, Value>) -> bool {
+    map.is_empty()
+}
+
+/// Docker writes `null` where something is absent.
+fn or_nothing<'de, D: serde::Deserializer<'de>, T: Default + Deserialize<'de>>(d: D) -> Result<T, D::Error> {
+    Ok(Option::deserialize(d)?.unwrap_or_default())
+}
+
+fn entries<'de, D: serde::Deserializer<'de>>(d: D) -> Result<IndexMap<String, Value>, D::Error> {
+    or_nothing(d)
+}

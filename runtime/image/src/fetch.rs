@@ -1,0 +1,27 @@
+//! What this crate asks of a registry's client.
+
+use crate::manifest::Descriptor;
+use crate::platform::Platform;
+use crate::progress::Told;
+use crate::store::Store;
+use jobc_schema::reference::Reference;
+use jobc_sys::error::Result;
+
+/// Whoever can bring an image from a registry into a store.
+pub trait Fetch: Sync {
+    /// Asks the registry what a name stands for now, and brings that into the store under the name, as far as it is not there;
+    /// returns it: an index or a manifest.
+    ///
+    /// Who is content with what the store has looks there first ([`Store::is_whole`]).
+    ///
+    /// # Errors
+    ///
+    /// The registry does not have it, refuses it, or sends something else; the network; no space left.
+    fn fetch(
+        &self,
+        store: &Store,
+        reference: &Reference,
+        platform: &Platform,
+        told: Told<'_>,
+    ) -> Result<Descriptor>;
+}

@@ -1,0 +1,32 @@
+//! Images: a store on this machine, what can be brought into it, and root file systems made of it.
+//!
+//! The store is an OCI image layout (image-spec, image-layout.md), so other tools read it as it is. Registries are not known
+//! here: whoever has a client for them gives a [`Fetch`].
+#![cfg(target_os = "linux")]
+#![allow(clippy::similar_names, reason = "uid and gid, list and last: the words of the subject")]
+
+pub mod build;
+pub mod config;
+mod fetch;
+pub mod manifest;
+pub mod pack;
+mod pack_options;
+pub mod platform;
+pub mod progress;
+mod rest;
+pub mod save;
+pub mod source;
+pub mod store;
+pub mod unpack;
+mod whose;
+mod worker;
+
+pub use config::Config;
+pub use fetch::Fetch;
+pub use jobc_dockerfile as dockerfile;
+pub use jobc_schema::digest::{self, Digest, Hasher};
+pub use jobc_schema::reference::Reference;
+pub use manifest::{Descriptor, Index, Manifest};
+pub use platform::Platform;
+pub use progress::{Progress, Told};
+pub use store::{Image, Store};

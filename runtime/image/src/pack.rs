@@ -1,0 +1,190 @@
+//! A layer from the folder that an overlay has written to: the opposite of unpacking.
+//!
+//! Whiteouts and opaque folders get the names that layers have for them (image-spec, layer.md). Entries are sorted by name,
+//! each folder before what is in it, so the same folder always gives the same bytes.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, Stat, openat2};
+
+use crate::whose::Whose;
+use crate::worker::pack_apart;
+use jobc_container::root::layers::copy::attribute_names;
+use jobc_container::root::layers::is_opaque;
+use jobc_container::tar::{Entry, Kind as Is, Time, Writer};
+use jobc_sys::error::{Error, Kind, Result, because};
+
+pub use crate::pack_options::Pack;
+
+/// Writes the upper folder of an overlay as a layer, uncompressed, to `output`; files belong to who they belong to in the
+/// containers of whoever asks.
+///
+/// # Errors
+///
+/// A file cannot be read, or becomes shorter meanwhile; `output` fails.
+pub fn pack(folder: &Path, pack: &Pack, output: &mut dyn Write) -> Result<()> {
+    match Whose::mine()? {
+        Whose::Root => write(folder, pack, output),
+        Whose::One => write(folder, &Pack { all_of_root: true, ..pack.clone() }, output),
+        Whose::Ids(maps) => pack_apart(folder, pack, &maps, output),
+    }
+}
+
+/// The same by this process's own view of owners.
+pub(super) fn write(folder: &Path, pack: &Pack, output: &mut dyn Write) -> Result<()> {
+    let failed = |error: &io::Error| {
+        Error::new(Kind::Machine, format!("cannot pack `{}`: {}", folder.display(), because(error)))
+    };
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let root = rustix::fs::open(folder, flags, Mode::empty()).map_err(|errno| failed(&errno.into()))?;
+    let mut packing = Packing { pack, archive: Writer::new(output), seen: HashMap::new() };
+    let whole = packing.whole(&root).and_then(|()| packing.archive.finish().map(drop));
+    whole.map_err(|error| failed(&error))
+}
+
+struct Packing<'a> {
+    pack: &'a Pack,
+    archive: Writer<&'a mut dyn Write>,
+    /// Files with several names, by device and inode, and the first of them.
+    seen: HashMap<(u64, u64), Vec<u8>>,
+}
+
+impl Packing<'_> {
+    fn whole(&mut self, root: &OwnedFd) -> io::Result<()> {
+        if self.pack.root {
+            let stat = rustix::fs::fstat(root)?;
+            let mut entry = self.entry(Is::Folder, b"./", &stat);
+            entry.attributes = attributes(root)?;
+            self.archive.entry(&entry)?;
+        }
+        if is_opaque(root) {
+            self.archive.entry(&self.whiteout(b".wh..wh..opq".to_vec()))?;
+        }
+        self.folder(root, b"")
+    }
+
+    /// Writes what is in a folder whose path is `path`, which ends with a slash unless it is the root.
+    fn folder(&mut self, folder: &OwnedFd, path: &[u8]) -> io::Result<()> {
+        let mut names = Vec::new();
+        for entry in Dir::read_from(folder)? {
+            let name = entry?.file_name().to_owned();
+            if !matches!(name.as_bytes(), b"." | b"..") {
+                names.push(name);
+            }
+        }
+        names.sort();
+        for name in names {
+            let path = [path, name.as_bytes()].concat();
+            if self.pack.without.contains(&path) {
+                continue;
+            }
+            self.one(folder, &name, &path).map_err(|error| {
+                io::Error::new(
+                    error.kind(),
+                    format!("`{}`: {}", String::from_utf8_lossy(&path), because(&error)),
+                )
+            })?;
+        }
+        Ok(())
+    }
+
+    fn one(&mut self, folder: &OwnedFd, name: &std::ffi::CStr, path: &[u8]) -> io::Result<()> {
+        let stat = rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
+        let kind = FileType::from_raw_mode(stat.st_mode);
+        if kind == FileType::CharacterDevice && stat.st_rdev == 0 {
+            let (parent, own) = path.split_at(path.len() - name.to_bytes().len());
+            return self.archive.entry(&self.whiteout([parent, b".wh.", own].concat()));
+        }
+        if name.to_bytes().starts_with(b".wh.") {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "a layer cannot have a name that begins with `.wh.`",
+            ));
+        }
+        if kind == FileType::Directory {
+            let inner = open(folder, name, OFlags::RDONLY | OFlags::DIRECTORY)?;
+            let path = [path, b"/"].concat();
+            let mut entry = self.entry(Is::Folder, &path, &stat);
+            entry.attributes = attributes(&inner)?;
+            self.archive.entry(&entry)?;
+            if is_opaque(&inner) {
+                self.archive.entry(&self.whiteout([&path[..], b".wh..wh..opq"].concat()))?;
+            }
+            return self.folder(&inner, &path);
+        }
+        if stat.st_nlink > 1 {
+            let first = self.seen.entry((stat.st_dev, stat.st_ino)).or_insert_with(|| path.to_vec());
+            if first.as_slice() != path {
+                let link = first.clone();
+                let entry = Entry { link, ..self.entry(Is::HardLink, path, &stat) };
+                return self.archive.entry(&entry);
+            }
+        }
+        match kind {
+            FileType::RegularFile => {
+                let file = open(folder, name, OFlags::RDONLY)?;
+                let mut entry = self.entry(Is::File, path, &stat);
+                entry.size = u64::try_from(stat.st_size).unwrap_or_default();
+                entry.attributes = attributes(&file)?;
+                self.archive.file(&entry, &mut File::from(file))
+            }
+            FileType::Symlink => {
+                let link = rustix::fs::readlinkat(folder, name, Vec::new())?.into_bytes();
+                let entry = Entry { link, ..self.entry(Is::Symlink, path, &stat) };
+                self.archive.entry(&entry)
+            }
+            FileType::Fifo => self.archive.entry(&self.entry(Is::Fifo, path, &stat)),
+            FileType::CharacterDevice | FileType::BlockDevice => {
+                let is = if kind == FileType::BlockDevice { Is::Block } else { Is::Character };
+                let mut entry = self.entry(is, path, &stat);
+                entry.device = (rustix::fs::major(stat.st_rdev), rustix::fs::minor(stat.st_rdev));
+                self.archive.entry(&entry)
+            }
+            // A socket is of use only to who has bound it.
+            _ => Ok(()),
+        }
+    }
+
+    fn entry(&self, kind: Is, path: &[u8], stat: &Stat) -> Entry {
+        let (uid, gid) = if self.pack.all_of_root { (0, 0) } else { (stat.st_uid, stat.st_gid) };
+        let time = Time {
+            seconds: stat.st_mtime,
+            nanoseconds: u32::try_from(stat.st_mtime_nsec).unwrap_or_default(),
+        };
+        let mode = if kind == Is::Symlink { 0o777 } else { stat.st_mode & 0o7777 };
+        Entry { mode, uid, gid, mtime: self.clamped(time), ..Entry::new(kind, path) }
+    }
+
+    fn whiteout(&self, path: Vec<u8>) -> Entry {
+        Entry { mode: 0o644, mtime: self.clamped(Time::default()), ..Entry::new(Is::File, path) }
+    }
+
+    fn clamped(&self, time: Time) -> Time {
+        let latest = self.pack.latest.map(|seconds| Time { seconds, nanoseconds: 0 });
+        latest.map_or(time, |latest| time.min(latest))
+    }
+}
+
+fn open(folder: &OwnedFd, name: &std::ffi::CStr, flags: OFlags) -> io::Result<OwnedFd> {
+    let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(openat2(folder, name, flags, Mode::empty(), ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS)?)
+}
+
+/// The attributes of an open file that layers have, sorted.
+fn attributes(file: &OwnedFd) -> io::Result<Vec<(Vec<u8>, Vec<u8>)>> {
+    let mut all = Vec::new();
+    for name in attribute_names(file)? {
+        let mut value = vec![0; 1 << 16];
+        let count = rustix::fs::fgetxattr(file, &name, &mut value[..])?;
+        value.truncate(count);
+        all.push((name.into_bytes(), value));
+    }
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests;

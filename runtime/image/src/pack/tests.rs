@@ -1,0 +1,89 @@
+use std::fs;
+use std::os::unix::fs::{MetadataExt as _, symlink};
+use std::sync::atomic::AtomicBool;
+
+use rustix::fs::{CWD, XattrFlags};
+
+use super::*;
+use jobc_container::archive::fill;
+use jobc_container::archive::tree::{OPAQUE, Owners, Tree};
+use jobc_container::tar::Reader;
+
+/// A folder with one of everything that an overlay leaves.
+fn upper() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| dir.path().join(name);
+    fs::create_dir(at("b")).expect("a folder");
+    fs::create_dir(at("opaque")).expect("a folder");
+    fs::write(at("b/file"), "text").expect("a file");
+    fs::hard_link(at("b/file"), at("linked")).expect("a link");
+    symlink("t".repeat(120), at("a-link")).expect("a link");
+    fs::write(at("opaque/inner"), vec![0; 100_000]).expect("a file");
+    rustix::fs::setxattr(at("opaque"), OPAQUE[1], b"y", XattrFlags::empty()).expect("an attribute");
+    rustix::fs::setxattr(at("b/file"), c"user.note", b"two\nlines", XattrFlags::empty())
+        .expect("an attribute");
+    rustix::fs::mknodat(CWD, at("gone"), FileType::CharacterDevice, Mode::empty(), 0).expect("a whiteout");
+    rustix::fs::mknodat(CWD, at("pipe"), FileType::Fifo, Mode::RUSR, 0).expect("a pipe");
+    dir
+}
+
+fn packed(folder: &Path, pack: &Pack) -> Vec<u8> {
+    let mut archive = Vec::new();
+    write(folder, pack, &mut archive).expect("packed");
+    archive
+}
+
+#[test]
+fn an_upper_folder_becomes_a_layer() {
+    let dir = upper();
+    let archive = packed(dir.path(), &Pack { latest: Some(1000), root: true, ..Pack::default() });
+    assert_eq!(archive, packed(dir.path(), &Pack { latest: Some(1000), root: true, ..Pack::default() }));
+    let mut reader = Reader::new(&archive[..]);
+    let mut lines = String::new();
+    while let Some(entry) = reader.next().expect("an entry") {
+        let path = String::from_utf8_lossy(&entry.path);
+        let link = entry.link.iter().take(10).copied().map(char::from).collect::<String>();
+        assert!(entry.mtime.seconds <= 1000);
+        lines += &format!("{:?} {path} {link} {} {}\n", entry.kind, entry.size, entry.attributes.len());
+    }
+    insta::assert_snapshot!(lines, @r"
+    Folder ./  0 0
+    Symlink a-link tttttttttt 0 0
+    Folder b/  0 0
+    File b/file  4 1
+    File .wh.gone  0 0
+    HardLink linked b/file 0 0
+    Folder opaque/  0 0
+    File opaque/.wh..wh..opq  0 0
+    File opaque/inner  100000 0
+    Fifo pipe  0 0
+    ");
+}
+
+#[test]
+fn what_was_packed_is_unpacked_the_same() {
+    let dir = upper();
+    let archive = packed(dir.path(), &Pack { root: true, ..Pack::default() });
+    let other = tempfile::tempdir().expect("a folder");
+    let owners = if rustix::process::geteuid().is_root() { Owners::Kept } else { Owners::Mine };
+    let mut tree = Tree::layer(other.path(), owners).expect("a tree");
+    fill(&mut tree, &archive[..], 99, &AtomicBool::new(false)).expect("filled");
+    tree.finish().expect("finished");
+    assert_eq!(packed(other.path(), &Pack { root: true, ..Pack::default() }), archive);
+    let data = fs::symlink_metadata(other.path().join("gone")).expect("a whiteout");
+    assert_eq!(data.rdev(), 0);
+}
+
+#[test]
+fn paths_are_left_out_and_names_of_whiteouts_refused() {
+    let dir = upper();
+    let without = vec![b"opaque".to_vec(), b"b/file".to_vec()];
+    let archive = packed(dir.path(), &Pack { without, ..Pack::default() });
+    let mut reader = Reader::new(&archive[..]);
+    while let Some(entry) = reader.next().expect("an entry") {
+        assert!(!entry.path.starts_with(b"opaque") && entry.path != b"b/file", "{entry:?}");
+    }
+    fs::write(dir.path().join(".wh.x"), "").expect("a file");
+    let error = write(dir.path(), &Pack::default(), &mut Vec::new()).expect_err("refused");
+    assert!(error.message.contains("`.wh.x`: a layer cannot have a name"), "{error}");
+}

@@ -1,0 +1,69 @@
+//! What can be brought into the store without a registry, told apart by what it is.
+//!
+//! | | |
+//! |---|---|
+//! | a folder with `oci-layout` | an OCI image layout |
+//! | another folder | a root file system |
+//! | an archive with `oci-layout` or `blobs/` | an OCI image layout |
+//! | an archive with `manifest.json` | what `docker save` writes |
+//! | another archive | a root file system: what `docker export`, debootstrap and the from-scratch tutorials make |
+//! | `scratch` | an image without files |
+//!
+//! Archives may be compressed by gzip or zstd, and are read once, from their beginning to their end.
+
+mod archive;
+mod docker;
+mod failure;
+mod imported;
+mod known;
+mod layout;
+mod made;
+mod rootfs;
+
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use crate::config::Config;
+use crate::progress::Told;
+use crate::store::Store;
+use jobc_schema::reference::Reference;
+use jobc_sys::error::{Error, Kind, Result, because};
+
+pub use imported::{Imported, SourceKind};
+pub use known::the_image;
+
+/// Brings in every image of a source, under no name; `stopped` set to true ends it soon.
+///
+/// # Errors
+///
+/// It is none of the above, is broken, or does not fit the disk. What came in until then is left to be collected.
+pub fn import(store: &Store, source: &Path, told: Told<'_>, stopped: &AtomicBool) -> Result<Vec<Imported>> {
+    if source == Path::new("scratch") && !source.exists() {
+        let descriptor = made::finish(store, Config::default(), Vec::new())?;
+        return Ok(vec![Imported { names: Vec::new(), descriptor, kind: SourceKind::Scratch }]);
+    }
+    let data = std::fs::metadata(source).map_err(|error| {
+        let error =
+            Error::new(Kind::Config, format!("cannot open `{}`: {}", source.display(), because(&error)));
+        let text = source.to_string_lossy();
+        if text == "host" {
+            error.help("`host` needs no import: write `image: host` in the job file")
+        } else if text.parse::<Reference>().is_ok() && !text.contains(".tar") {
+            error.help(format!(
+                "give an archive or a folder; an image of a registry comes with `jobc image pull {text}`"
+            ))
+        } else {
+            error.help("give an archive or a folder")
+        }
+    })?;
+    if !data.is_dir() {
+        return archive::import(store, source, told, stopped);
+    }
+    if source.join("oci-layout").is_file() {
+        return layout::import(store, source, stopped);
+    }
+    rootfs::folder(store, source)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,265 @@
+//! An archive, which is told apart by the first name in it that tells, and read in one go.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{BufReader, Read, Write as _};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tar::{Archive, EntryType};
+
+use super::failure::{broken, given_up};
+use super::imported::Imported;
+use super::{docker, layout, rootfs};
+use crate::manifest::Descriptor;
+use crate::manifest::media;
+use crate::progress::{Progress, Told};
+use crate::store::LARGEST_DOCUMENT;
+use crate::store::Store;
+use crate::unpack::Limits;
+use jobc_container::decompress::decompressed;
+use jobc_schema::digest::Digest;
+use jobc_sys::error::{Error, Kind, Result, because};
+
+/// Bytes of documents that an archive may have together, as they are in memory: each image has one of some kilobytes.
+const DOCUMENTS: u64 = 32 << 20;
+
+/// What an archive holds of an image, by its paths.
+#[derive(Debug, Default)]
+pub(super) struct Content {
+    /// Documents: files of at most 4 MiB that are no layers.
+    pub documents: HashMap<String, Vec<u8>>,
+    /// Blobs that were put into the store, with what their bytes begin like.
+    pub blobs: HashMap<String, Descriptor>,
+    /// Links, and where they lead.
+    pub links: HashMap<String, String>,
+}
+
+/// Brings in the images of an archive.
+pub(super) fn import(
+    store: &Store,
+    source: &Path,
+    told: Told<'_>,
+    stopped: &AtomicBool,
+) -> Result<Vec<Imported>> {
+    match kind(source, stopped)? {
+        Shape::Layout => {
+            let content = read(store, source, told, stopped)?;
+            let index = content.documents.get("index.json");
+            let index = index.ok_or_else(|| broken(source, "it has no `index.json`"))?;
+            let bring = |descriptor: &Descriptor| bring(store, source, &content, descriptor);
+            layout::images(store, source, index, &bring)
+        }
+        Shape::Docker => docker::images(store, source, &read(store, source, told, stopped)?),
+        Shape::RootFs => rootfs::archive(store, source, told, stopped),
+    }
+}
+
+enum Shape {
+    Layout,
+    Docker,
+    RootFs,
+}
+
+/// What an archive is, by its names up to the first that tells.
+fn kind(source: &Path, stopped: &AtomicBool) -> Result<Shape> {
+    let mut archive = Archive::new(open(source)?);
+    for entry in archive.entries().map_err(|error| unreadable(source, &error))? {
+        if stopped.load(Ordering::Relaxed) {
+            return Err(given_up());
+        }
+        let entry = entry.map_err(|error| unreadable(source, &error))?;
+        let path = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+        let first = path.trim_start_matches("./").split('/').next().unwrap_or_default();
+        let stem = first.strip_suffix(".json").or(first.strip_suffix(".tar")).unwrap_or(first);
+        match first {
+            "" => {}
+            "oci-layout" | "blobs" | "index.json" => return Ok(Shape::Layout),
+            "manifest.json" | "repositories" => return Ok(Shape::Docker),
+            // The folders, configurations and layers of `docker save`.
+            _ if stem.len() == 64 && stem.bytes().all(|byte| byte.is_ascii_hexdigit()) => {
+                return Ok(Shape::Docker);
+            }
+            _ => return Ok(Shape::RootFs),
+        }
+    }
+    Err(Error::new(Kind::Config, format!("the archive `{}` is empty", source.display()))
+        .help("for an image without files import `scratch`"))
+}
+
+/// Reads all of an archive: documents into memory, everything else into the store.
+fn read(store: &Store, source: &Path, told: Told<'_>, stopped: &AtomicBool) -> Result<Content> {
+    let mut content = Content::default();
+    let limits = Limits::of_environment()?;
+    let (mut documents, mut blobs) = (0u64, 0u64);
+    let mut archive = Archive::new(open(source)?);
+    for entry in archive.entries().map_err(|error| unreadable(source, &error))? {
+        let mut entry = entry.map_err(|error| unreadable(source, &error))?;
+        let path = clean(&String::from_utf8_lossy(&entry.path_bytes()));
+        match entry.header().entry_type() {
+            EntryType::Regular | EntryType::Continuous | EntryType::GNUSparse => {}
+            EntryType::Symlink | EntryType::Link => {
+                let to = entry.link_name_bytes().unwrap_or_default();
+                let to = String::from_utf8_lossy(&to).into_owned();
+                let to = match entry.header().entry_type() {
+                    EntryType::Symlink => beside(&path, &to),
+                    _ => clean(&to),
+                };
+                content.links.insert(path, to);
+                continue;
+            }
+            _ => continue,
+        }
+        let size = entry.size();
+        let extension = Path::new(&path).extension().and_then(|extension| extension.to_str());
+        let is_document = extension == Some("json") || matches!(path.as_str(), "oci-layout" | "repositories");
+        if is_document {
+            if size > LARGEST_DOCUMENT {
+                return Err(broken(source, format!("`{path}` has {size} bytes; 4 MiB are the most")));
+            }
+            documents += size;
+            if documents > DOCUMENTS {
+                return Err(broken(source, format!("it has more than {} MiB of documents", DOCUMENTS >> 20)));
+            }
+            let mut bytes = Vec::new();
+            entry.read_to_end(&mut bytes).map_err(|error| unreadable(source, &error))?;
+            content.documents.insert(path, bytes);
+        } else {
+            blobs = blobs.saturating_add(size);
+            if blobs > limits.bytes {
+                return Err(too_large(source, &limits));
+            }
+            let descriptor = keep(store, source, &mut entry, size, told, stopped)?;
+            content.blobs.insert(path, descriptor);
+        }
+    }
+    Ok(content)
+}
+
+fn too_large(source: &Path, limits: &Limits) -> Error {
+    let message = format!("`{}` becomes larger than {} MiB", source.display(), limits.bytes >> 20);
+    Error::new(Kind::Unenforceable, message)
+        .help(format!("allow more bytes with `{}=`, if you trust the archive", Limits::VARIABLE))
+}
+
+/// Puts an entry into the store.
+fn keep(
+    store: &Store,
+    source: &Path,
+    entry: &mut impl Read,
+    size: u64,
+    told: Told<'_>,
+    stopped: &AtomicBool,
+) -> Result<Descriptor> {
+    let mut writer = store.begin()?;
+    let mut buffer = vec![0; 1 << 18];
+    let mut begins = Vec::new();
+    loop {
+        if stopped.load(Ordering::Relaxed) {
+            return Err(given_up());
+        }
+        match entry.read(&mut buffer).map_err(|error| unreadable(source, &error))? {
+            0 => break,
+            some => {
+                if begins.len() < 4 {
+                    begins.extend_from_slice(&buffer[..some.min(4)]);
+                }
+                writer.write_all(&buffer[..some]).map_err(|error| store.full("write to", &error))?;
+            }
+        }
+    }
+    let written = writer.written();
+    if written != size {
+        return Err(broken(source, "it ends in the middle of a file"));
+    }
+    let digest = writer.finish(None)?;
+    told(Progress::Blob { digest: digest.clone(), done: written, total: Some(size), known: false });
+    let media_type = match begins[..] {
+        [0x1f, 0x8b, ..] => media::LAYER_GZIP,
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => media::LAYER_ZSTD,
+        _ => media::LAYER,
+    };
+    Ok(Descriptor::new(media_type, digest, written))
+}
+
+/// Sees that a blob of an archived layout came in, and is what it should be.
+fn bring(store: &Store, source: &Path, content: &Content, descriptor: &Descriptor) -> Result<bool> {
+    let digest = &descriptor.digest;
+    let path = format!("blobs/{}/{}", digest.algorithm().name(), digest.hex());
+    let came = content.blobs.get(content.links.get(&path).unwrap_or(&path));
+    let Some(came) = came else { return Ok(store.has(digest)) };
+    if came.size != descriptor.size {
+        return Err(broken(source, format!("{digest} has {} bytes, not {}", came.size, descriptor.size)));
+    }
+    if came.digest == *digest {
+        return Ok(true);
+    }
+    // It came in under its SHA-256; another algorithm's name is given once it is known to be right.
+    if digest.algorithm() != came.digest.algorithm()
+        && let Some(mut writer) = store.resume(descriptor)?
+    {
+        writer.restart()?;
+        std::io::copy(&mut store.blob(&came.digest)?, &mut writer)
+            .map_err(|error| store.full("write to", &error))?;
+        writer.finish(Some(descriptor)).map_err(|error| broken(source, error.message))?;
+        return Ok(true);
+    }
+    Err(broken(source, format!("what is called {digest} has the digest {}", came.digest)))
+}
+
+/// The bytes of an archive, decompressed.
+pub(super) fn open(source: &Path) -> Result<Box<dyn Read + Send>> {
+    let file = File::open(source).map_err(|error| {
+        Error::new(Kind::Config, format!("cannot open `{}`: {}", source.display(), because(&error)))
+    })?;
+    decompressed(BufReader::with_capacity(1 << 18, file)).map_err(|error| unreadable(source, &error))
+}
+
+pub(super) fn unreadable(source: &Path, error: &std::io::Error) -> Error {
+    let shown = source.display();
+    if error.kind() == std::io::ErrorKind::UnexpectedEof {
+        return broken(source, "it ends too early");
+    }
+    // The words for a broken header quote it, whatever it holds.
+    let why = because(error);
+    let why = if why.contains(char::is_control) { "what should be a header is none" } else { &why };
+    Error::new(Kind::Config, format!("`{shown}` is no archive that can be read: {why}"))
+        .help("give a tar archive, as it is or compressed by gzip or zstd")
+}
+
+/// A path of an archive without `.` and with no slash at its ends.
+pub(super) fn clean(path: &str) -> String {
+    let parts: Vec<&str> = path.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
+    parts.join("/")
+}
+
+/// Where a link of an archive leads, by names alone.
+fn beside(path: &str, to: &str) -> String {
+    let mut parts: Vec<&str> = path.split('/').collect();
+    parts.pop();
+    for part in to.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()),
+            part => parts.push(part),
+        }
+    }
+    parts.join("/")
+}
+
+/// What a digest is for who has no use for it.
+pub(super) fn diff_id(store: &Store, source: &Path, layer: &Descriptor) -> Result<Digest> {
+    if layer.media_type == media::LAYER {
+        return Ok(layer.digest.clone());
+    }
+    let mut reader = decompressed(BufReader::with_capacity(1 << 18, store.blob(&layer.digest)?))
+        .map_err(|error| unreadable(source, &error))?;
+    let mut hasher = jobc_schema::digest::Hasher::default();
+    let mut buffer = vec![0; 1 << 18];
+    loop {
+        match reader.read(&mut buffer).map_err(|error| unreadable(source, &error))? {
+            0 => return Ok(hasher.finish()),
+            some => hasher.update(&buffer[..some]),
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! What `docker save` and `podman save` write: manifest.json names a configuration and layers by their paths.
+
+use std::path::Path;
+
+use serde::Deserialize;
+
+use super::archive::{Content, clean, diff_id};
+use super::failure::broken;
+use super::imported::{Imported, SourceKind};
+use crate::config::Config;
+use crate::manifest::media;
+use crate::manifest::{Descriptor, Manifest};
+use crate::store::Store;
+use jobc_schema::reference::Reference;
+use jobc_sys::error::{Error, Kind, Result};
+
+/// An image in manifest.json.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Saved {
+    config: String,
+    #[serde(default)]
+    repo_tags: Option<Vec<String>>,
+    #[serde(default)]
+    layers: Option<Vec<String>>,
+}
+
+/// The images of an archive that was read.
+pub(super) fn images(store: &Store, source: &Path, content: &Content) -> Result<Vec<Imported>> {
+    let text = content.documents.get("manifest.json").ok_or_else(|| {
+        Error::new(Kind::Unsupported, format!("`{}` has no `manifest.json`", source.display()))
+            .help("save the image again with a Docker of version 1.10 or newer")
+    })?;
+    let saved: Vec<Saved> =
+        serde_json::from_slice(text).map_err(|error| broken(source, format!("`manifest.json`: {error}")))?;
+    saved.iter().map(|saved| image(store, source, content, saved)).collect()
+}
+
+fn image(store: &Store, source: &Path, content: &Content, saved: &Saved) -> Result<Imported> {
+    let config = config_of(store, source, content, &saved.config)?;
+    let parsed: Config = serde_json::from_slice(&config)
+        .map_err(|error| broken(source, format!("`{}`: {error}", saved.config)))?;
+    let paths = saved.layers.as_deref().unwrap_or_default();
+    let diffs = &parsed.rootfs.diff_ids;
+    if paths.len() != diffs.len() {
+        let why = format!("it has {} layers, and its configuration names {}", paths.len(), diffs.len());
+        return Err(broken(source, why));
+    }
+    let mut layers = Vec::with_capacity(paths.len());
+    for (path, diff) in paths.iter().zip(diffs) {
+        let layer =
+            blob(content, path).ok_or_else(|| broken(source, format!("`{path}` is named and not there")))?;
+        let is = diff_id(store, source, layer)?;
+        if is != *diff {
+            return Err(broken(source, format!("the layer `{path}` is {is}, and should be {diff}")));
+        }
+        layers.push(layer.clone());
+    }
+    let config = store.put(&config, media::CONFIG)?;
+    let descriptor = store.put_json(&Manifest::new(config, layers), media::MANIFEST)?;
+    let names = saved.repo_tags.iter().flatten().filter_map(|name| name.parse::<Reference>().ok());
+    Ok(Imported { names: names.collect(), descriptor, kind: SourceKind::DockerArchive })
+}
+
+/// A layer by its path; a layer that two images share is a link at times.
+fn blob<'a>(content: &'a Content, path: &str) -> Option<&'a Descriptor> {
+    let mut path = clean(path);
+    for _ in 0..8 {
+        match content.links.get(&path) {
+            Some(to) => path.clone_from(to),
+            None => break,
+        }
+    }
+    content.blobs.get(&path)
+}
+
+/// The text of a configuration: a document, or since Docker 25 a blob.
+fn config_of(store: &Store, source: &Path, content: &Content, path: &str) -> Result<Vec<u8>> {
+    if let Some(document) = content.documents.get(&clean(path)) {
+        return Ok(document.clone());
+    }
+    let blob =
+        blob(content, path).ok_or_else(|| broken(source, format!("`{path}` is named and not there")))?;
+    store.bytes(blob)
+}

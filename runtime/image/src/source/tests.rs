@@ -1,0 +1,220 @@
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+
+use serde_json::json;
+
+use super::*;
+use crate::manifest::media;
+use crate::platform::Platform;
+use crate::progress::untold;
+use jobc_schema::digest::Digest;
+
+/// A folder with a store, and files made for one import.
+struct Place {
+    folder: tempfile::TempDir,
+    store: Store,
+}
+
+impl Place {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&folder.path().join("images")).unwrap();
+        Self { folder, store }
+    }
+
+    fn file(&self, name: &str, bytes: &[u8]) -> PathBuf {
+        let path = self.folder.path().join(name);
+        std::fs::write(&path, bytes).unwrap();
+        path
+    }
+
+    fn import(&self, source: &Path) -> Result<Vec<Imported>> {
+        super::import(&self.store, source, &untold, &AtomicBool::new(false))
+    }
+
+    /// Why a source is refused; nothing of it may be named.
+    fn refused(&self, source: &Path, words: &str) {
+        let error = self.import(source).unwrap_err();
+        assert!(error.message.contains(words), "{error}");
+        assert_eq!(self.store.images().unwrap(), []);
+    }
+}
+
+/// A tar archive of these files.
+fn tar(files: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut builder = tar::Builder::new(Vec::new());
+    for (path, content) in files {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(content.len() as u64);
+        header.set_mode(0o644);
+        builder.append_data(&mut header, path, *content).unwrap();
+    }
+    builder.into_inner().unwrap()
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+/// What `docker save` of old writes for an image of one layer.
+fn saved(layer: &[u8], diff_id: &Digest, tags: &[&str]) -> Vec<u8> {
+    let config = json!({
+        "os": "linux", "architecture": "amd64", "config": {"Env": null, "Cmd": ["sh"]},
+        "rootfs": {"type": "layers", "diff_ids": [diff_id]},
+    });
+    let config = config.to_string();
+    let config_name = format!("{}.json", Digest::of(config.as_bytes()).hex());
+    let folder = "a".repeat(64);
+    let manifest =
+        json!([{"Config": config_name, "RepoTags": tags, "Layers": [format!("{folder}/layer.tar")]}]);
+    tar(&[
+        (&format!("{folder}/layer.tar"), layer),
+        (&format!("{folder}/json"), b"{}"),
+        (&config_name, config.as_bytes()),
+        ("manifest.json", manifest.to_string().as_bytes()),
+    ])
+}
+
+#[test]
+fn an_archive_of_files_is_its_layer_byte_for_byte() {
+    let place = Place::new();
+    let plain = tar(&[("etc/os-release", b"ID=x")]);
+    for (name, bytes, media_type) in
+        [("r.tar", plain.clone(), media::LAYER), ("r.tar.gz", gzip(&plain), media::LAYER_GZIP)]
+    {
+        let image = place.import(&place.file(name, &bytes)).unwrap().remove(0);
+        assert_eq!((image.kind, image.names.len()), (SourceKind::RootFs, 0));
+        let image = place.store.image(&image.descriptor, &Platform::here()).unwrap();
+        assert_eq!(image.config.rootfs.diff_ids, [Digest::of(&plain)]);
+        let layer = &image.manifest.layers[0];
+        assert_eq!((layer.media_type.as_str(), &layer.digest), (media_type, &Digest::of(&bytes)));
+        assert_eq!(layer.size, bytes.len() as u64);
+    }
+}
+
+#[test]
+fn what_docker_saved_keeps_its_names_and_its_configuration() {
+    let place = Place::new();
+    let layer = tar(&[("bin/sh", b"#!")]);
+    for (name, layer) in [("plain.tar", layer.clone()), ("packed.tar", gzip(&layer))] {
+        let archive = saved(&layer, &Digest::of(&tar(&[("bin/sh", b"#!")])), &["org/app:1", "app:2"]);
+        let image = place.import(&place.file(name, &gzip(&archive))).unwrap().remove(0);
+        let names: Vec<String> = image.names.iter().map(Reference::familiar).collect();
+        assert_eq!(
+            (image.kind, names),
+            (SourceKind::DockerArchive, vec!["org/app:1".into(), "app:2".into()])
+        );
+        let image = place.store.image(&image.descriptor, &Platform::new("linux", "amd64", None)).unwrap();
+        assert_eq!(image.config.config.cmd, ["sh"]);
+        assert_eq!(place.store.verify(false).unwrap(), []);
+    }
+}
+
+#[test]
+fn a_layout_comes_in_as_a_folder_and_as_an_archive() {
+    let other = Place::new();
+    let image = other.import(&other.file("r.tar", &tar(&[("a", b"b")]))).unwrap().remove(0);
+    other.store.tag(&"org/app:1".parse().unwrap(), &image.descriptor).unwrap();
+    let place = Place::new();
+    let root = other.store.root();
+    let found = place.import(root).unwrap();
+    assert_eq!(found[0].descriptor, image.descriptor);
+    assert_eq!(found[0].names, ["org/app:1".parse().unwrap()]);
+    let mut files = vec![("index.json".to_owned(), std::fs::read(root.join("index.json")).unwrap())];
+    for entry in std::fs::read_dir(root.join("blobs/sha256")).unwrap() {
+        let entry = entry.unwrap();
+        let name = format!("./blobs/sha256/{}", entry.file_name().display());
+        files.push((name, std::fs::read(entry.path()).unwrap()));
+    }
+    let files: Vec<(&str, &[u8])> = files.iter().map(|(name, bytes)| (name.as_str(), &bytes[..])).collect();
+    let place = Place::new();
+    assert_eq!(place.import(&place.file("layout.tar", &tar(&files))).unwrap(), found);
+    // One blob is another.
+    let mut wrong = files.clone();
+    let last = wrong.len() - 1;
+    let other = vec![0; wrong[last].1.len()];
+    wrong[last].1 = &other;
+    let place = Place::new();
+    place.refused(&place.file("wrong.tar", &tar(&wrong)), "has the digest");
+    let place = Place::new();
+    place.refused(&place.file("less.tar", &tar(&files[..last])), "is named and not there");
+}
+
+#[test]
+fn a_folder_of_files_becomes_a_layer() {
+    let place = Place::new();
+    let folder = place.folder.path().join("root");
+    std::fs::create_dir_all(folder.join("etc")).unwrap();
+    std::fs::write(folder.join("etc/os-release"), "ID=x").unwrap();
+    let image = place.import(&folder).unwrap().remove(0);
+    assert_eq!((image.kind, image.names.len()), (SourceKind::RootFs, 0));
+    let image = place.store.image(&image.descriptor, &Platform::here()).unwrap();
+    let mut archive = tar::Archive::new(place.store.blob(&image.manifest.layers[0].digest).unwrap());
+    let paths = archive.entries().unwrap().map(|entry| entry.unwrap().path().unwrap().into_owned());
+    assert_eq!(paths.collect::<Vec<_>>(), ["./", "etc/", "etc/os-release"].map(PathBuf::from));
+}
+
+#[test]
+fn nothing_is_an_image_too() {
+    let place = Place::new();
+    let image = place.import(Path::new("scratch")).unwrap().remove(0);
+    let image = place.store.image(&image.descriptor, &Platform::here()).unwrap();
+    assert_eq!(image.manifest.layers, []);
+}
+
+#[test]
+fn what_is_broken_says_so() {
+    let place = Place::new();
+    let layer = tar(&[("a", b"b")]);
+    let mut short = gzip(&layer);
+    short.truncate(short.len() - 9);
+    place.refused(&place.file("short.tar.gz", &short), "it ends too early");
+    place.refused(&place.file("text", b"root:x:0:0\nroot\n"), "no archive that can be read");
+    place.refused(&place.file("empty.tar", &tar(&[])), "is empty");
+    place.refused(&place.file("x.tar.xz", b"\xfd7zXZ\0"), "run `unxz` on it");
+    let saved = saved(&layer, &Digest::of(b"another"), &[]);
+    place.refused(&place.file("swapped.tar", &saved), "and should be sha256:");
+    place.refused(&place.folder.path().join("absent"), "no such file");
+}
+
+#[test]
+fn a_small_archive_that_becomes_large_is_refused() {
+    let place = Place::new();
+    let document = vec![b' '; 4 << 20];
+    let names: Vec<String> = (0..9).map(|number| format!("{number}.json")).collect();
+    let mut files: Vec<(&str, &[u8])> = vec![("oci-layout", b"{}")];
+    files.extend(names.iter().map(|name| (name.as_str(), &document[..])));
+    place.refused(&place.file("documents.tar.gz", &gzip(&tar(&files))), "more than 32 MiB of documents");
+    // A file of holes whose size is a number alone: a terabyte in a block.
+    let mut header = tar::Header::new_gnu();
+    header.set_entry_type(tar::EntryType::GNUSparse);
+    header.set_path("blobs/sha256/x").unwrap();
+    header.set_size(0);
+    let sparse = header.as_gnu_mut().unwrap();
+    sparse.set_real_size(1 << 40);
+    sparse.sparse[0].set_offset(1 << 40);
+    sparse.sparse[0].set_length(0);
+    header.set_cksum();
+    let holes = [header.as_bytes(), &[0; 1024][..]].concat();
+    place.refused(&place.file("holes.tar", &holes), "becomes larger than 102400 MiB");
+}
+
+#[test]
+fn a_file_that_stays_the_same_is_brought_in_once() {
+    let place = Place::new();
+    let path = place.file("r.tar", &tar(&[("a", b"one")]));
+    let take = || the_image(&place.store, &path, &untold, &AtomicBool::new(false)).unwrap();
+    let first = take();
+    let blobs = place.store.root().join("blobs/sha256");
+    let before: Vec<_> = std::fs::read_dir(&blobs).unwrap().collect();
+    assert_eq!(take(), first);
+    place.store.collect(false, false).unwrap().unwrap();
+    assert_eq!(std::fs::read_dir(&blobs).unwrap().count(), 0, "nothing names it");
+    assert_eq!(take(), first);
+    assert_eq!(std::fs::read_dir(&blobs).unwrap().count(), before.len());
+    place.file("r.tar", &tar(&[("a", b"two")]));
+    assert_ne!(take(), first);
+}

@@ -1,0 +1,211 @@
+//! Taking away what nobody names, holds or has built upon.
+
+use std::collections::HashSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+
+use super::directory::Store;
+use crate::config::Config;
+use crate::manifest::Descriptor;
+use crate::manifest::media;
+use crate::manifest::{Index, Manifest};
+use jobc_schema::digest::Algorithm;
+use jobc_schema::digest::Digest;
+use jobc_sys::error::{Error, Result};
+
+/// How long a blob that is not whole is kept for whoever goes on with it.
+const RESUMABLE: Duration = Duration::from_hours(24);
+
+/// What was taken away, or would be.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Collected {
+    /// Blobs.
+    pub blobs: Vec<Digest>,
+    /// Layers as folders.
+    pub layers: Vec<PathBuf>,
+    /// Bytes of the blobs; those of folders are not counted.
+    pub bytes: u64,
+}
+
+/// What must stay: blobs, and the layers that are unpacked.
+#[derive(Debug, Default)]
+pub(super) struct Reached {
+    /// Blobs.
+    pub blobs: HashSet<Digest>,
+    /// Diff ids.
+    pub layers: HashSet<Digest>,
+}
+
+impl Store {
+    /// Takes away what no name, no [hold](Store::hold) and, unless `cache` is to go too, no build's cache reaches.
+    ///
+    /// Nothing is returned where somebody else works in the store now: what they bring in has no name yet.
+    ///
+    /// # Errors
+    ///
+    /// The disk fails. What was removed until then is gone.
+    pub fn collect(&self, cache: bool, rehearse: bool) -> Result<Option<Collected>> {
+        match flock(&self.users, FlockOperation::NonBlockingLockExclusive) {
+            // A lock that could not be changed is lost (flock(2)).
+            Err(Errno::WOULDBLOCK) => {
+                self.share()?;
+                return Ok(None);
+            }
+            Err(errno) => return Err(Error::machine("lock the store of images", errno)),
+            Ok(()) => {}
+        }
+        let collected = self.collect_alone(cache, rehearse);
+        self.share()?;
+        collected.map(Some)
+    }
+
+    fn share(&self) -> Result<()> {
+        flock(&self.users, FlockOperation::LockShared)
+            .map_err(|errno| Error::machine("lock the store of images", errno))
+    }
+
+    fn collect_alone(&self, cache: bool, rehearse: bool) -> Result<Collected> {
+        let remove = |path: &Path| match fs::remove_file(path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(self.failed("remove", path, &error))
+            }
+            _ => Ok(()),
+        };
+        if cache && !rehearse {
+            jobc_container::remove::remove(&self.root.join("cache"))?;
+            fs::create_dir(self.root.join("cache")).map_err(|error| self.full("write to", &error))?;
+        }
+        let reached = self.reached(!cache)?;
+        let mut collected = Collected::default();
+        for (digest, path) in self.blobs()? {
+            if !reached.blobs.contains(&digest) {
+                collected.bytes += fs::metadata(&path).map_or(0, |data| data.len());
+                if !rehearse {
+                    remove(&path)?;
+                }
+                collected.blobs.push(digest);
+            }
+        }
+        for path in self.unpacked()? {
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            // What follows a dot is a seam over that layer, or is not whole.
+            let (layer, rest) = name.split_once('.').unwrap_or((name, ""));
+            if rest.ends_with("part") || !reached.layers.iter().any(|reached| reached.hex() == layer) {
+                if !rehearse {
+                    jobc_container::remove::remove(&path)?;
+                }
+                collected.layers.push(path);
+            }
+        }
+        let partial = self.root.join("partial");
+        for entry in fs::read_dir(&partial).map_err(|error| self.failed("read", &partial, &error))?.flatten()
+        {
+            let name = entry.file_name();
+            let old = entry.metadata().and_then(|data| data.modified()).is_ok_and(|modified| {
+                SystemTime::now().duration_since(modified).is_ok_and(|age| age > RESUMABLE)
+            });
+            if !rehearse && (old || name.as_encoded_bytes().starts_with(b"new-")) {
+                remove(&entry.path())?;
+            }
+        }
+        Ok(collected)
+    }
+
+    /// Every blob that is there, with its file.
+    pub(super) fn blobs(&self) -> Result<Vec<(Digest, PathBuf)>> {
+        let mut blobs = Vec::new();
+        for algorithm in Algorithm::ALL {
+            let folder = self.root.join("blobs").join(algorithm.name());
+            for entry in
+                fs::read_dir(&folder).map_err(|error| self.failed("read", &folder, &error))?.flatten()
+            {
+                let name = format!("{}:{}", algorithm.name(), entry.file_name().to_string_lossy());
+                if let Ok(digest) = name.parse() {
+                    blobs.push((digest, entry.path()));
+                }
+            }
+        }
+        blobs.sort();
+        Ok(blobs)
+    }
+
+    /// Layers as folders: `unpacked/<whose ids>/<diff id>`.
+    fn unpacked(&self) -> Result<Vec<PathBuf>> {
+        let root = self.root.join("unpacked");
+        let kinds = fs::read_dir(&root).map_err(|error| self.failed("read", &root, &error))?;
+        let mut layers: Vec<PathBuf> = kinds
+            .flatten()
+            .filter_map(|kind| fs::read_dir(kind.path()).ok())
+            .flat_map(|layers| layers.flatten().map(|layer| layer.path()))
+            .filter(|path| path.is_dir())
+            .collect();
+        layers.sort();
+        Ok(layers)
+    }
+
+    /// What names, holds and the cache of builds reach. What they reach and what is not there is passed over.
+    pub(super) fn reached(&self, cache: bool) -> Result<Reached> {
+        let mut reached = Reached::default();
+        let mut to_see = self.read_index()?.manifests;
+        for digest in self.held()? {
+            let size = fs::metadata(self.path(&digest)).map_or(0, |data| data.len());
+            // Whether it is an index or a manifest is seen by what is in it.
+            to_see.push(Descriptor::new("", digest, size));
+        }
+        if cache {
+            for layer in self.cached_layers()? {
+                reached.layers.insert(layer.diff_id);
+                reached.blobs.insert(layer.blob);
+            }
+        }
+        while let Some(descriptor) = to_see.pop() {
+            if !reached.blobs.insert(descriptor.digest.clone()) {
+                continue;
+            }
+            let Ok(bytes) = self.bytes(&descriptor) else { continue };
+            let either = descriptor.media_type.is_empty();
+            if (either || media::is_index(&descriptor.media_type))
+                && let Ok(index) = serde_json::from_slice::<Index>(&bytes)
+            {
+                to_see.extend(index.manifests);
+            }
+            if (either || media::is_manifest(&descriptor.media_type))
+                && let Ok(manifest) = serde_json::from_slice::<Manifest>(&bytes)
+            {
+                if let Ok(config) = self.document::<Config>(&manifest.config) {
+                    reached.layers.extend(config.rootfs.diff_ids);
+                }
+                reached.blobs.insert(manifest.config.digest);
+                reached.blobs.extend(manifest.layers.into_iter().map(|layer| layer.digest));
+            }
+        }
+        Ok(reached)
+    }
+
+    /// The layers that a build's cache names: files `cache/layers/<key>` of one line, `<diff id> <blob> …`.
+    fn cached_layers(&self) -> Result<Vec<CachedLayer>> {
+        let folder = self.root.join("cache/layers");
+        let entries = match fs::read_dir(&folder) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            other => other.map_err(|error| self.failed("read", &folder, &error))?,
+        };
+        Ok(entries
+            .flatten()
+            .filter_map(|entry| {
+                let text = fs::read_to_string(entry.path()).ok()?;
+                let mut words = text.split_whitespace();
+                Some(CachedLayer { diff_id: words.next()?.parse().ok()?, blob: words.next()?.parse().ok()? })
+            })
+            .collect())
+    }
+}
+
+/// A layer that a build made.
+struct CachedLayer {
+    diff_id: Digest,
+    blob: Digest,
+}

@@ -1,0 +1,182 @@
+//! The directory of a store: opened and made, and its blobs read and put in.
+
+use std::fs::{self, File};
+use std::io::Read as _;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+
+use super::document::{LARGEST_DOCUMENT, sorted_json};
+use crate::manifest::Descriptor;
+use jobc_schema::digest::{Algorithm, Digest, Hasher};
+use jobc_sys::error::{Error, Kind, Result, because};
+
+/// A store of images. While it is open, nothing in it is collected.
+#[derive(Debug)]
+pub struct Store {
+    pub(super) root: PathBuf,
+    pub(super) users: File,
+}
+
+impl Store {
+    /// The place of a user's store: `$XDG_DATA_HOME/jobc/images`, below `~/.local/share` unless that is set.
+    ///
+    /// # Errors
+    ///
+    /// Neither `XDG_DATA_HOME` nor `HOME` is an absolute path.
+    pub fn usual() -> Result<PathBuf> {
+        let absolute =
+            |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        let data =
+            absolute("XDG_DATA_HOME").or_else(|| absolute("HOME").map(|home| home.join(".local/share")));
+        data.map(|data| data.join("jobc/images")).ok_or_else(|| {
+            Error::new(Kind::Machine, "there is no place for images: neither XDG_DATA_HOME nor HOME is set")
+                .help("name one with `--image-root`")
+        })
+    }
+
+    /// Opens a store, and makes it where there is none.
+    ///
+    /// # Errors
+    ///
+    /// The folder cannot be made or written, or holds something else than an image layout.
+    pub fn open(root: &Path) -> Result<Self> {
+        let failed = |what: &str, error: &std::io::Error| {
+            Error::new(Kind::Machine, format!("cannot {what} `{}`: {}", root.display(), because(error)))
+                .help("name a folder that you may write with `--image-root`")
+        };
+        let mut folders = fs::DirBuilder::new();
+        folders.recursive(true).mode(0o700);
+        folders.create(root).map_err(|error| failed("make the store of images", &error))?;
+        let root = fs::canonicalize(root).map_err(|error| failed("find the store of images", &error))?;
+        for algorithm in Algorithm::ALL {
+            folders
+                .create(root.join("blobs").join(algorithm.name()))
+                .map_err(|error| failed("make the store of images", &error))?;
+        }
+        for name in ["partial", "held", "unpacked", "cache"] {
+            folders.create(root.join(name)).map_err(|error| failed("make the store of images", &error))?;
+        }
+        let users = open_lock(&root.join("users"))?;
+        flock(&users, FlockOperation::LockShared)
+            .map_err(|errno| Error::machine(format!("lock the store `{}`", root.display()), errno))?;
+        let store = Self { root, users };
+        store.begin_layout()?;
+        Ok(store)
+    }
+
+    /// The folder of the store.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The file of a blob, there or not.
+    pub fn path(&self, digest: &Digest) -> PathBuf {
+        self.root.join("blobs").join(digest.algorithm().name()).join(digest.hex())
+    }
+
+    /// Whether a blob is there.
+    pub fn has(&self, digest: &Digest) -> bool {
+        self.path(digest).is_file()
+    }
+
+    /// Opens a blob.
+    ///
+    /// # Errors
+    ///
+    /// It is not there.
+    pub fn blob(&self, digest: &Digest) -> Result<File> {
+        File::open(self.path(digest)).map_err(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => Error::new(
+                Kind::State,
+                format!("the store `{}` lacks the blob {digest}", self.root.display()),
+            )
+            .help("pull or import the image again"),
+            _ => self.failed("read", &self.path(digest), &error),
+        })
+    }
+
+    /// Reads a whole document, and sees that it is what its descriptor says.
+    ///
+    /// # Errors
+    ///
+    /// It is not there, larger than [`LARGEST_DOCUMENT`], or not what it should be.
+    pub fn bytes(&self, descriptor: &Descriptor) -> Result<Vec<u8>> {
+        let digest = &descriptor.digest;
+        if descriptor.size > LARGEST_DOCUMENT {
+            return Err(Error::new(
+                Kind::Unsupported,
+                format!("{digest} claims to be a document of {} bytes; 4 MiB are the most", descriptor.size),
+            ));
+        }
+        let mut bytes = Vec::new();
+        let blob = self.blob(digest)?;
+        blob.take(LARGEST_DOCUMENT + 1)
+            .read_to_end(&mut bytes)
+            .map_err(|error| self.failed("read", &self.path(digest), &error))?;
+        let mut hasher = Hasher::new(digest.algorithm());
+        hasher.update(&bytes);
+        if bytes.len() as u64 != descriptor.size || hasher.finish() != *digest {
+            return Err(Error::new(
+                Kind::Machine,
+                format!("the blob {digest} in the store `{}` was changed", self.root.display()),
+            )
+            .help("look through the store with `jobc image verify`, then pull or import the image again"));
+        }
+        Ok(bytes)
+    }
+
+    /// Puts a document in.
+    ///
+    /// # Errors
+    ///
+    /// No space left, or the disk fails.
+    pub fn put(&self, bytes: &[u8], media_type: &str) -> Result<Descriptor> {
+        let descriptor = Descriptor::new(media_type, Digest::of(bytes), bytes.len() as u64);
+        if !self.has(&descriptor.digest) {
+            let mut writer = self.begin()?;
+            std::io::Write::write_all(&mut writer, bytes).map_err(|error| self.full("write to", &error))?;
+            writer.finish(Some(&descriptor))?;
+        }
+        Ok(descriptor)
+    }
+
+    /// Puts a value in as JSON with sorted keys, so that the same value always gives the same digest.
+    ///
+    /// # Errors
+    ///
+    /// As [`put`](Self::put).
+    pub fn put_json(&self, value: &impl serde::Serialize, media_type: &str) -> Result<Descriptor> {
+        self.put(&sorted_json(value), media_type)
+    }
+
+    pub(super) fn failed(&self, what: &str, path: &Path, error: &std::io::Error) -> Error {
+        if is_full(error) {
+            return self.full(what, error);
+        }
+        Error::new(Kind::Machine, format!("cannot {what} `{}`: {}", path.display(), because(error)))
+    }
+
+    /// The words for an error while something is written into the store.
+    pub fn full(&self, what: &str, error: &std::io::Error) -> Error {
+        let root = self.root.display();
+        if is_full(error) {
+            return Error::new(Kind::Machine, format!("no space left in the store of images `{root}`")).help(
+                "remove what nothing uses with `jobc image gc`, or name a larger place with `--image-root`",
+            );
+        }
+        Error::new(Kind::Machine, format!("cannot {what} the store of images `{root}`: {}", because(error)))
+    }
+}
+
+fn is_full(error: &std::io::Error) -> bool {
+    matches!(error.kind(), std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded)
+}
+
+/// Opens a file that only its lock matters of.
+pub(super) fn open_lock(path: &Path) -> Result<File> {
+    File::options().read(true).write(true).create(true).truncate(false).open(path).map_err(|error| {
+        Error::new(Kind::Machine, format!("cannot open `{}`: {}", path.display(), because(&error)))
+    })
+}

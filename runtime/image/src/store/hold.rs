@@ -1,0 +1,72 @@
+//! What is in use: a locked file for each user, which says what must stay.
+
+use std::fs::{self, File};
+use std::io::{Read as _, Write as _};
+use std::path::PathBuf;
+
+use rustix::fs::{FlockOperation, flock};
+
+use super::directory::Store;
+use jobc_schema::digest::Digest;
+use jobc_sys::error::Result;
+
+/// Images in use. They stay until this is dropped, or its process has ended, however that happens.
+#[derive(Debug)]
+pub struct Hold {
+    path: PathBuf,
+    _file: File,
+}
+
+impl Store {
+    /// Says that manifests, or indexes, are in use.
+    ///
+    /// # Errors
+    ///
+    /// The disk fails.
+    pub fn hold(&self, digests: &[Digest]) -> Result<Hold> {
+        let folder = self.root.join("held");
+        let text: String = digests.iter().map(|digest| format!("{digest}\n")).collect();
+        for number in 0_u32.. {
+            let path = folder.join(format!("{}-{number}", std::process::id()));
+            let made = File::options().write(true).create_new(true).open(&path);
+            match made {
+                Ok(mut file) => {
+                    // Locked before it says anything; nobody collects meanwhile, as this store is open.
+                    flock(&file, FlockOperation::NonBlockingLockExclusive)
+                        .map_err(|errno| jobc_sys::error::Error::machine("lock a file of its own", errno))?;
+                    file.write_all(text.as_bytes()).map_err(|error| self.failed("write", &path, &error))?;
+                    return Ok(Hold { path, _file: file });
+                }
+                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(self.failed("write", &path, &error)),
+            }
+        }
+        unreachable!("a process has no 2^32 holds")
+    }
+
+    /// What is in use; what nobody holds any more is removed.
+    pub(super) fn held(&self) -> Result<Vec<Digest>> {
+        let folder = self.root.join("held");
+        let entries = fs::read_dir(&folder).map_err(|error| self.failed("read", &folder, &error))?;
+        let mut digests = Vec::new();
+        for entry in entries {
+            let path = entry.map_err(|error| self.failed("read", &folder, &error))?.path();
+            let Ok(mut file) = File::open(&path) else { continue };
+            if flock(&file, FlockOperation::NonBlockingLockShared).is_ok() {
+                let _ = fs::remove_file(&path);
+                continue;
+            }
+            let mut text = String::new();
+            file.read_to_string(&mut text).map_err(|error| self.failed("read", &path, &error))?;
+            digests.extend(text.lines().filter_map(|line| line.parse::<Digest>().ok()));
+        }
+        Ok(digests)
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        // Unlocked, it would be removed by the next that looks.
+        let _ = fs::remove_file(&self.path);
+    }
+}

@@ -1,0 +1,173 @@
+//! An image as it is run: the manifest for a platform with its configuration.
+
+use super::directory::Store;
+use crate::config::Config;
+use crate::manifest::Descriptor;
+use crate::manifest::media;
+use crate::manifest::{Index, Manifest};
+use crate::platform::Platform;
+use jobc_sys::error::{Error, Kind, Result};
+
+/// An image for one platform.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Image {
+    /// Its manifest's descriptor.
+    pub descriptor: Descriptor,
+    /// Its manifest.
+    pub manifest: Manifest,
+    /// Its configuration.
+    pub config: Config,
+}
+
+impl Image {
+    /// What it is for.
+    pub fn platform(&self) -> Platform {
+        Platform::new(&self.config.os, &self.config.architecture, self.config.variant.as_deref())
+    }
+
+    /// Bytes of its layers as they lie in the store.
+    pub fn size(&self) -> u64 {
+        self.manifest.layers.iter().fold(0, |sum, layer| sum.saturating_add(layer.size))
+    }
+}
+
+impl Store {
+    /// The image that a descriptor of an index or a manifest means on a platform.
+    ///
+    /// # Errors
+    ///
+    /// It is for other platforms, is something else than an image, or lacks documents in this store.
+    pub fn image(&self, descriptor: &Descriptor, platform: &Platform) -> Result<Image> {
+        let descriptor = self.manifest_for(descriptor, platform)?;
+        let image = self.read_image(&descriptor)?;
+        let is = image.platform();
+        // An image without an architecture, as other people's tools write at times, is taken at its word.
+        if !is.architecture.is_empty() && is.serves(platform) == 0 {
+            return Err(for_others(&descriptor, &[is], platform));
+        }
+        Ok(image)
+    }
+
+    /// Whether everything of an image for a platform is here.
+    pub fn is_whole(&self, descriptor: &Descriptor, platform: &Platform) -> bool {
+        let image = self.image(descriptor, platform);
+        image.is_ok_and(|image| image.manifest.layers.iter().all(|layer| self.has(&layer.digest)))
+    }
+
+    /// The manifest for a platform: itself, or the best of an index.
+    ///
+    /// # Errors
+    ///
+    /// As [`image`](Self::image).
+    pub fn manifest_for(&self, descriptor: &Descriptor, platform: &Platform) -> Result<Descriptor> {
+        let mut at = descriptor.clone();
+        // An index may stand in an index; a chain of them is nobody's image.
+        for _ in 0..4 {
+            if media::is_manifest(&at.media_type) {
+                return Ok(at);
+            }
+            if !media::is_index(&at.media_type) {
+                break;
+            }
+            at = self.entry_for(&at, platform)?;
+        }
+        Err(Error::new(
+            Kind::Unsupported,
+            format!("{} is not an image: its kind is `{}`", descriptor.digest, at.media_type),
+        )
+        .help("name an image whose manifest is of OCI or of Docker's schema 2"))
+    }
+
+    /// Every image that a descriptor stands for and that is here, one a platform. What is no image is left out.
+    pub fn images_in(&self, descriptor: &Descriptor) -> Vec<Image> {
+        if media::is_index(&descriptor.media_type) {
+            let index: Index = self.document(descriptor).unwrap_or_default();
+            return index.manifests.iter().flat_map(|manifest| self.images_in(manifest)).collect();
+        }
+        self.read_image(descriptor).into_iter().collect()
+    }
+
+    /// The entry of an index in the store that serves a platform best, which need not be in the store itself.
+    ///
+    /// # Errors
+    ///
+    /// The index is not there, or none of its entries is for the platform.
+    pub fn entry_for(&self, index: &Descriptor, platform: &Platform) -> Result<Descriptor> {
+        select(index, self.document(index)?, platform)
+    }
+
+    /// The image of a manifest, whatever its platform.
+    pub(super) fn read_image(&self, descriptor: &Descriptor) -> Result<Image> {
+        let manifest: Manifest = self.document(descriptor)?;
+        if !media::is_config(&manifest.config.media_type) {
+            return Err(Error::new(
+                Kind::Unsupported,
+                format!(
+                    "{} is an artifact of kind `{}`, and not an image that can be run",
+                    descriptor.digest, manifest.config.media_type
+                ),
+            )
+            .help("name an image of a container"));
+        }
+        let config: Config = self.document(&manifest.config)?;
+        let diffs = &config.rootfs.diff_ids;
+        if diffs.len() != manifest.layers.len() {
+            return Err(Error::new(
+                Kind::Config,
+                format!(
+                    "the image {} has {} layers, and its configuration names {}",
+                    descriptor.digest,
+                    manifest.layers.len(),
+                    diffs.len()
+                ),
+            ));
+        }
+        if let Some(layer) = manifest.layers.iter().find(|layer| !media::is_layer(&layer.media_type)) {
+            return Err(Error::new(
+                Kind::Unsupported,
+                format!("the image {} has a layer of kind `{}`", descriptor.digest, layer.media_type),
+            )
+            .help("layers are tar archives, as they are or compressed by gzip or zstd; convert it with `skopeo copy`"));
+        }
+        Ok(Image { descriptor: descriptor.bare(), manifest, config })
+    }
+
+    /// A document of the store as a value.
+    ///
+    /// # Errors
+    ///
+    /// It is not there, was changed, or is something else.
+    pub fn document<T: serde::de::DeserializeOwned>(&self, descriptor: &Descriptor) -> Result<T> {
+        let bytes = self.bytes(descriptor)?;
+        serde_json::from_slice(&bytes).map_err(|error| {
+            let what = format!("{} is not a document of kind `{}`", descriptor.digest, descriptor.media_type);
+            Error::new(Kind::Config, format!("{what}: {error}"))
+        })
+    }
+}
+
+/// The entry of an index that serves a platform best; the first of those that serve it alike.
+fn select(index_at: &Descriptor, index: Index, platform: &Platform) -> Result<Descriptor> {
+    let runs =
+        |entry: &Descriptor| media::is_manifest(&entry.media_type) || media::is_index(&entry.media_type);
+    let entries: Vec<Descriptor> = index.manifests.into_iter().filter(runs).collect();
+    let serves = |entry: &Descriptor| entry.platform.as_ref().map_or(1, |is| is.serves(platform));
+    let best = entries.iter().map(serves).max().unwrap_or(0);
+    if let Some(entry) = entries.iter().find(|entry| serves(entry) == best && best > 0) {
+        return Ok(entry.clone());
+    }
+    let others: Vec<Platform> = entries.into_iter().filter_map(|entry| entry.platform).collect();
+    Err(for_others(index_at, &others, platform))
+}
+
+fn for_others(descriptor: &Descriptor, others: &[Platform], platform: &Platform) -> Error {
+    let mut names: Vec<String> =
+        others.iter().filter(|other| other.os != "unknown").map(|other| format!("`{other}`")).collect();
+    names.dedup();
+    let names = if names.is_empty() { "nothing".to_owned() } else { names.join(", ") };
+    Error::new(
+        Kind::Unsupported,
+        format!("the image {} is for {names}, and not for `{platform}`", descriptor.digest),
+    )
+    .help("choose an image for this platform, or build one")
+}

@@ -1,0 +1,175 @@
+//! index.json: the names of images, changed under a lock and replaced as a whole.
+
+use std::fs::{self, File};
+
+use super::directory::{Store, open_lock};
+use super::document::{LARGEST_DOCUMENT, sorted_json};
+use super::writer::flock_patiently;
+use crate::manifest::Descriptor;
+use crate::manifest::Index;
+use crate::manifest::REF_NAME;
+use jobc_schema::digest::Digest;
+use jobc_schema::reference::Reference;
+use jobc_sys::error::{Error, Kind, Result};
+use jobc_sys::write_atomic::{Durability, write_atomic};
+
+/// An image under a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Named {
+    /// The whole reference, `docker.io/library/busybox:latest`; absent for what has lost its name.
+    pub name: Option<String>,
+    /// What it stands for: an index or a manifest.
+    pub descriptor: Descriptor,
+}
+
+impl Store {
+    /// Makes the files that make a folder a layout.
+    pub(super) fn begin_layout(&self) -> Result<()> {
+        let layout = self.root.join("oci-layout");
+        if self.root.join("index.json").is_file() && layout.is_file() {
+            return Ok(());
+        }
+        let _lock = self.lock()?;
+        if !self.root.join("index.json").exists() {
+            self.replace("index.json", &sorted_json(&Index::default()))?;
+        }
+        if !layout.exists() {
+            self.replace("oci-layout", br#"{"imageLayoutVersion":"1.0.0"}"#)?;
+        }
+        Ok(())
+    }
+
+    /// Every image, by name.
+    ///
+    /// # Errors
+    ///
+    /// index.json is not what it should be.
+    pub fn images(&self) -> Result<Vec<Named>> {
+        let mut images: Vec<Named> = self
+            .read_index()?
+            .manifests
+            .into_iter()
+            .map(|mut descriptor| Named { name: descriptor.annotations.shift_remove(REF_NAME), descriptor })
+            .collect();
+        images.sort_by(|a, b| (&a.name, &a.descriptor.digest).cmp(&(&b.name, &b.descriptor.digest)));
+        Ok(images)
+    }
+
+    /// What a name stands for.
+    ///
+    /// # Errors
+    ///
+    /// As [`images`](Self::images).
+    pub fn find(&self, name: &Reference) -> Result<Option<Descriptor>> {
+        let images = self.read_index()?.manifests;
+        let called = |descriptor: &&Descriptor, wanted: &str| {
+            descriptor.annotations.get(REF_NAME).is_some_and(|name| name == wanted)
+        };
+        if let Some(digest) = &name.digest {
+            // By its digest whatever its tag was; the registry that it came from does not matter.
+            return Ok(images
+                .iter()
+                .find(|descriptor| descriptor.digest == *digest)
+                .map(Descriptor::bare)
+                .or_else(|| self.inner_manifest(&images, digest)));
+        }
+        let wanted = name.to_string();
+        Ok(images.iter().find(|descriptor| called(descriptor, &wanted)).map(Descriptor::bare))
+    }
+
+    /// A manifest that is named by an index in the store.
+    fn inner_manifest(&self, images: &[Descriptor], digest: &Digest) -> Option<Descriptor> {
+        let indexes = images.iter().filter(|image| crate::manifest::media::is_index(&image.media_type));
+        indexes
+            .filter_map(|index| serde_json::from_slice::<Index>(&self.bytes(index).ok()?).ok())
+            .flat_map(|index| index.manifests)
+            .find(|manifest| manifest.digest == *digest && self.has(digest))
+            .map(|manifest| manifest.bare())
+    }
+
+    /// Gives an image a name, which is taken from whatever had it.
+    ///
+    /// # Errors
+    ///
+    /// No space left, or the disk fails.
+    pub fn tag(&self, name: &Reference, descriptor: &Descriptor) -> Result<()> {
+        self.change(|index| {
+            let name = name.to_string();
+            index.manifests.retain(|other| other.annotations.get(REF_NAME) != Some(&name));
+            let mut named = descriptor.bare();
+            named.annotations.insert(REF_NAME.to_owned(), name);
+            index.manifests.push(named);
+        })
+    }
+
+    /// Takes a name away; says whether it was there. Its blobs go when the store is collected.
+    ///
+    /// # Errors
+    ///
+    /// No space left, or the disk fails.
+    pub fn untag(&self, name: &str) -> Result<bool> {
+        let mut found = false;
+        self.change(|index| {
+            index.manifests.retain(|other| {
+                let is_it = other.annotations.get(REF_NAME).is_some_and(|there| there == name);
+                found |= is_it;
+                !is_it
+            });
+        })?;
+        Ok(found)
+    }
+
+    /// Takes an image away under all of its names; returns those.
+    ///
+    /// # Errors
+    ///
+    /// No space left, or the disk fails.
+    pub fn untag_all(&self, digest: &Digest) -> Result<Vec<String>> {
+        let mut names = Vec::new();
+        self.change(|index| {
+            index.manifests.retain(|other| {
+                if other.digest == *digest {
+                    names.extend(other.annotations.get(REF_NAME).cloned());
+                }
+                other.digest != *digest
+            });
+        })?;
+        Ok(names)
+    }
+
+    pub(super) fn read_index(&self) -> Result<Index> {
+        let path = self.root.join("index.json");
+        let text = fs::read(&path).map_err(|error| self.failed("read", &path, &error))?;
+        serde_json::from_slice(&text).ok().filter(|_| text.len() as u64 <= 16 * LARGEST_DOCUMENT).ok_or_else(
+            || {
+                Error::new(Kind::Config, format!("`{}` is not the index of an image layout", path.display()))
+                    .help("name another folder with `--image-root`, or restore the file")
+            },
+        )
+    }
+
+    fn change(&self, with: impl FnOnce(&mut Index)) -> Result<()> {
+        let _lock = self.lock()?;
+        let mut index = self.read_index()?;
+        with(&mut index);
+        index.manifests.sort_by(|a, b| {
+            (a.annotations.get(REF_NAME), &a.digest).cmp(&(b.annotations.get(REF_NAME), &b.digest))
+        });
+        self.replace("index.json", &sorted_json(&index))
+    }
+
+    /// The lock of index.json; held until it is dropped.
+    fn lock(&self) -> Result<File> {
+        let file = open_lock(&self.root.join("lock"))?;
+        flock_patiently(&file)
+            .map_err(|errno| Error::machine(format!("lock the store `{}`", self.root.display()), errno))?;
+        Ok(file)
+    }
+
+    /// Replaces a file of the layout by one that is whole on the disk.
+    fn replace(&self, name: &str, bytes: &[u8]) -> Result<()> {
+        let path = self.root.join(name);
+        write_atomic(&path, bytes, 0o666, Durability::Disk)
+            .map_err(|error| self.failed("write", &path, &error))
+    }
+}

@@ -1,0 +1,158 @@
+use std::io::Write as _;
+
+use super::*;
+use crate::config::Config;
+use crate::manifest::Descriptor;
+use crate::manifest::Manifest;
+use crate::manifest::media;
+use crate::platform::Platform;
+use jobc_schema::digest::Digest;
+use jobc_schema::reference::Reference;
+use std::fs;
+
+/// A store in a folder that goes away.
+fn store() -> (tempfile::TempDir, Store) {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(&folder.path().join("images")).unwrap();
+    (folder, store)
+}
+
+fn name(text: &str) -> Reference {
+    text.parse().unwrap()
+}
+
+/// Puts in an image of layers with these contents.
+fn image(store: &Store, layers: &[&str]) -> Descriptor {
+    let layers: Vec<Descriptor> =
+        layers.iter().map(|layer| store.put(layer.as_bytes(), media::LAYER).unwrap()).collect();
+    let mut config = Config { os: "linux".into(), architecture: "amd64".into(), ..Config::default() };
+    config.rootfs.diff_ids = layers.iter().map(|layer| layer.digest.clone()).collect();
+    let config = store.put_json(&config, media::CONFIG).unwrap();
+    store.put_json(&Manifest::new(config, layers), media::MANIFEST).unwrap()
+}
+
+#[test]
+fn an_image_is_found_by_its_name_and_by_its_digest() {
+    let (_folder, store) = store();
+    let descriptor = image(&store, &["one"]);
+    store.tag(&name("app:1"), &descriptor).unwrap();
+    assert_eq!(store.find(&name("docker.io/library/app:1")).unwrap(), Some(descriptor.clone()));
+    assert_eq!(store.find(&name("app:1").at(&descriptor.digest)).unwrap(), Some(descriptor.clone()));
+    assert_eq!(store.find(&name("app:2")).unwrap(), None);
+    let found = store.image(&descriptor, &Platform::new("linux", "amd64", None)).unwrap();
+    assert_eq!(found.manifest.layers.len(), 1);
+    let error = store.image(&descriptor, &Platform::new("linux", "arm64", None)).unwrap_err();
+    assert!(error.message.contains("is for `linux/amd64`, and not for `linux/arm64`"), "{error}");
+}
+
+#[test]
+fn a_name_is_taken_from_whatever_had_it() {
+    let (_folder, store) = store();
+    store.tag(&name("app"), &image(&store, &["one"])).unwrap();
+    let second = image(&store, &["two"]);
+    store.tag(&name("app"), &second).unwrap();
+    assert_eq!(store.find(&name("app")).unwrap(), Some(second));
+    assert_eq!(store.images().unwrap().len(), 1);
+    assert!(store.untag("docker.io/library/app:latest").unwrap());
+    assert!(!store.untag("docker.io/library/app:latest").unwrap());
+}
+
+#[test]
+fn what_is_not_what_it_should_be_does_not_come_in() {
+    let (_folder, store) = store();
+    let wanted = Descriptor::new(media::LAYER, Digest::of(b"right"), 5);
+    for (came, words) in [(&b"wrong"[..], "it has the digest"), (b"righ", "it has 4 bytes, not 5")] {
+        let mut writer = store.begin().unwrap();
+        writer.write_all(came).unwrap();
+        let error = writer.finish(Some(&wanted)).unwrap_err();
+        assert!(error.message.contains(words), "{error}");
+    }
+    let mut writer = store.resume(&wanted).unwrap().unwrap();
+    assert!(writer.write_all(b"right and more").is_err());
+    drop(writer);
+    assert!(!store.has(&wanted.digest));
+}
+
+#[test]
+fn a_blob_that_was_begun_goes_on() {
+    let (_folder, store) = store();
+    let wanted = Descriptor::new(media::LAYER, Digest::of(b"first second"), 12);
+    let mut writer = store.resume(&wanted).unwrap().unwrap();
+    writer.write_all(b"first ").unwrap();
+    drop(writer);
+    let mut writer = store.resume(&wanted).unwrap().unwrap();
+    assert_eq!(writer.written(), 6);
+    writer.write_all(b"second").unwrap();
+    assert_eq!(writer.finish(Some(&wanted)).unwrap(), wanted.digest);
+    assert!(store.resume(&wanted).unwrap().is_none(), "it is whole");
+    assert_eq!(fs::read_dir(store.root().join("partial")).unwrap().count(), 0);
+}
+
+#[test]
+fn what_nobody_names_or_holds_is_collected() {
+    let (_folder, store) = store();
+    let kept = image(&store, &["shared", "kept"]);
+    let held = image(&store, &["shared", "held"]);
+    let gone = image(&store, &["shared", "gone"]);
+    store.tag(&name("kept"), &kept).unwrap();
+    let hold = store.hold(std::slice::from_ref(&held.digest)).unwrap();
+    let unpacked = store.root().join("unpacked/root");
+    let layer = unpacked.join(Digest::of(b"gone").hex());
+    let seam = unpacked.join(format!("{}.0123456789ab", Digest::of(b"kept").hex()));
+    let part = unpacked.join(format!("{}.part", Digest::of(b"kept").hex()));
+    for folder in [&layer, &seam, &part] {
+        fs::create_dir_all(folder.join("files/etc")).unwrap();
+    }
+    let would = store.collect(false, true).unwrap().unwrap();
+    assert_eq!((would.blobs.len(), would.layers.len()), (3, 2));
+    assert!(store.has(&gone.digest) && layer.exists(), "a rehearsal removes nothing");
+    let collected = store.collect(false, false).unwrap().unwrap();
+    assert_eq!(collected, would);
+    assert!(store.has(&kept.digest) && store.has(&held.digest) && !store.has(&gone.digest));
+    assert!(store.has(&Digest::of(b"shared")) && store.has(&Digest::of(b"held")));
+    assert!(!store.has(&Digest::of(b"gone")) && !layer.exists() && !part.exists() && seam.exists());
+    drop(hold);
+    store.collect(false, false).unwrap().unwrap();
+    assert!(!store.has(&held.digest));
+}
+
+#[test]
+fn nothing_is_collected_while_somebody_works_here() {
+    let (_folder, store) = store();
+    let other = Store::open(store.root()).unwrap();
+    image(&other, &["on its way"]);
+    assert_eq!(store.collect(false, false).unwrap(), None);
+    drop(other);
+    assert_eq!(store.collect(false, false).unwrap().unwrap().blobs.len(), 3);
+}
+
+#[test]
+fn verify_finds_what_is_wrong() {
+    let (_folder, store) = store();
+    let good = image(&store, &["good"]);
+    store.tag(&name("good"), &good).unwrap();
+    assert_eq!(store.verify(false).unwrap(), []);
+    let bad = image(&store, &["bad", "lost"]);
+    store.tag(&name("bad"), &bad).unwrap();
+    let (changed, lost) = (Digest::of(b"bad"), Digest::of(b"lost"));
+    fs::remove_file(store.path(&changed)).unwrap();
+    fs::write(store.path(&changed), "bod").unwrap();
+    fs::remove_file(store.path(&lost)).unwrap();
+    fs::write(store.root().join("blobs/sha256/README"), "").unwrap();
+    let missing = Finding::Missing { digest: lost, by: "docker.io/library/bad:latest".into() };
+    let foreign = Finding::Foreign { path: "blobs/sha256/README".into() };
+    assert_eq!(
+        store.verify(false).unwrap(),
+        [foreign, Finding::Changed { digest: changed.clone(), removed: false }, missing]
+    );
+    store.verify(true).unwrap();
+    assert!(!store.has(&changed));
+}
+
+#[test]
+fn the_same_value_has_the_same_digest_in_any_order() {
+    let (_folder, store) = store();
+    let one = store.put_json(&serde_json::json!({"b": 1, "a": {"d": 2, "c": 3}}), "x").unwrap();
+    let two = store.put_json(&serde_json::json!({"a": {"c": 3, "d": 2}, "b": 1}), "x").unwrap();
+    assert_eq!(one, two);
+}

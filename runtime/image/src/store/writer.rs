@@ -1,0 +1,207 @@
+//! A blob on its way into the store.
+
+use std::fs::{self, File};
+use std::io::{self, Read as _, Seek as _, Write};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::PathBuf;
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+
+use super::directory::Store;
+use crate::manifest::Descriptor;
+use jobc_schema::digest::Algorithm;
+use jobc_schema::digest::Digest;
+use jobc_schema::digest::Hasher;
+use jobc_sys::error::{Error, Kind, Result};
+use jobc_sys::write_atomic::rename_to_disk;
+
+/// A blob that is being written. Dropped before [`finish`](Self::finish), it goes away, but for one of [`Store::resume`].
+#[derive(Debug)]
+pub struct Writer<'a> {
+    store: &'a Store,
+    path: PathBuf,
+    file: File,
+    hasher: Hasher,
+    written: u64,
+    /// The most bytes that it may have.
+    bound: u64,
+    kept: bool,
+}
+
+impl Store {
+    /// Begins a blob whose digest nobody knows yet.
+    ///
+    /// # Errors
+    ///
+    /// The disk fails.
+    pub fn begin(&self) -> Result<Writer<'_>> {
+        let folder = self.root.join("partial");
+        for number in 0_u32.. {
+            let path = folder.join(format!("new-{}-{number}", std::process::id()));
+            let made = File::options().read(true).write(true).create_new(true).mode(0o444).open(&path);
+            match made {
+                Ok(file) => {
+                    let hasher = Hasher::default();
+                    return Ok(Writer {
+                        store: self,
+                        path,
+                        file,
+                        hasher,
+                        written: 0,
+                        bound: u64::MAX,
+                        kept: false,
+                    });
+                }
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(self.failed("write", &path, &error)),
+            }
+        }
+        unreachable!("a process has no 2^32 blobs on their way")
+    }
+
+    /// Goes on with a blob that somebody began to fetch; [`Writer::written`] says how much of it is there.
+    ///
+    /// Whoever fetches the same blob now has it first: this waits until they are done, and gives nothing where the blob is
+    /// whole then.
+    ///
+    /// # Errors
+    ///
+    /// The disk fails.
+    pub fn resume(&self, descriptor: &Descriptor) -> Result<Option<Writer<'_>>> {
+        let digest = &descriptor.digest;
+        let name = format!("{}-{}", digest.algorithm().name(), digest.hex());
+        let path = self.root.join("partial").join(name);
+        while !self.has(digest) {
+            let opened =
+                File::options().read(true).write(true).create(true).truncate(false).mode(0o644).open(&path);
+            let mut file = opened.map_err(|error| self.failed("write", &path, &error))?;
+            flock_patiently(&file)
+                .map_err(|errno| Error::machine(format!("lock `{}`", path.display()), errno))?;
+            // Whoever had it may have given it its name, or removed it.
+            if !is_at(&file, &path) {
+                continue;
+            }
+            if self.has(digest) {
+                fs::remove_file(&path).map_err(|error| self.failed("remove", &path, &error))?;
+                break;
+            }
+            let mut hasher = Hasher::new(digest.algorithm());
+            let mut written = 0;
+            let mut buffer = vec![0; 1 << 16];
+            loop {
+                match file.read(&mut buffer).map_err(|error| self.failed("read", &path, &error))? {
+                    0 => break,
+                    some => {
+                        hasher.update(&buffer[..some]);
+                        written += some as u64;
+                    }
+                }
+            }
+            let mut writer =
+                Writer { store: self, path, file, hasher, written, bound: descriptor.size, kept: true };
+            if written > descriptor.size {
+                writer.restart()?;
+            }
+            return Ok(Some(writer));
+        }
+        Ok(None)
+    }
+}
+
+impl Writer<'_> {
+    /// Bytes that are there.
+    pub fn written(&self) -> u64 {
+        self.written
+    }
+
+    /// Begins again: what is there is not what it should be.
+    ///
+    /// # Errors
+    ///
+    /// The disk fails.
+    pub fn restart(&mut self) -> Result<()> {
+        let begun = self.file.set_len(0).and_then(|()| self.file.rewind());
+        begun.map_err(|error| self.store.failed("empty", &self.path, &error))?;
+        self.hasher = Hasher::new(match self.path.file_name().and_then(|name| name.to_str()) {
+            Some(name) if name.starts_with("sha512-") => Algorithm::Sha512,
+            _ => Algorithm::Sha256,
+        });
+        self.written = 0;
+        Ok(())
+    }
+
+    /// Gives the blob its name, once its bytes are on the disk.
+    ///
+    /// # Errors
+    ///
+    /// It is not what the descriptor says, and goes away; the disk fails.
+    pub fn finish(mut self, expected: Option<&Descriptor>) -> Result<Digest> {
+        let digest = std::mem::take(&mut self.hasher).finish();
+        if let Some(expected) = expected {
+            let wrong = if self.written != expected.size {
+                Some(format!("it has {} bytes, not {}", self.written, expected.size))
+            } else if digest != expected.digest {
+                Some(format!("it has the digest {digest}"))
+            } else {
+                None
+            };
+            if let Some(wrong) = wrong {
+                self.kept = false;
+                let message = format!("what came for {} is something else: {wrong}", expected.digest);
+                return Err(
+                    Error::new(Kind::Machine, message).help("try again; if it stays so, ask who serves it")
+                );
+            }
+        }
+        let failed = |error: io::Error| self.store.failed("keep", &self.path, &error);
+        rename_to_disk(&self.file, &self.path, &self.store.path(&digest)).map_err(failed)?;
+        // What had its place in `partial` has it no more.
+        self.kept = true;
+        Ok(digest)
+    }
+}
+
+impl Write for Writer<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.bound - self.written < bytes.len() as u64 {
+            return Err(io::Error::other("more bytes came than the descriptor says"));
+        }
+        let written = self.file.write(bytes)?;
+        self.hasher.update(&bytes[..written]);
+        self.written += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Drop for Writer<'_> {
+    fn drop(&mut self) {
+        if !self.kept {
+            // What stays is collected.
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Waits for the lock, whatever signals come.
+pub(super) fn flock_patiently(file: &File) -> rustix::io::Result<()> {
+    loop {
+        match flock(file, FlockOperation::LockExclusive) {
+            Err(Errno::INTR) => {}
+            other => return other,
+        }
+    }
+}
+
+/// Whether an open file is still the one at a path.
+pub(super) fn is_at(file: &File, path: &std::path::Path) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    match (file.metadata(), fs::metadata(path)) {
+        (Ok(open), Ok(named)) => open.dev() == named.dev() && open.ino() == named.ino(),
+        _ => false,
+    }
+}

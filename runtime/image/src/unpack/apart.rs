@@ -1,0 +1,118 @@
+//! What a user namespace's process unpacks and copies, as whoever asks it and as that process (see [`worker`](crate::worker)).
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::os::fd::AsFd as _;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::{ExitCode, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
+
+use super::copied::copy_here;
+use super::limits::Limits;
+use super::unpacking::Unpacking;
+use crate::pack;
+use crate::progress::Progress;
+use crate::store::Store;
+use crate::worker::{Order, Said, Worker, gone};
+use jobc_container::archive::tree::Owners;
+use jobc_container::namespaces::Namespace;
+use jobc_sys::error::{Error, Kind, Result, because};
+use jobc_sys::id_map::IdMaps;
+use jobc_sys::syscall::Kernel as _;
+use jobc_sys::syscall::linux::Linux;
+
+/// Unpacks what is missing with the ids of a user.
+pub(super) fn unpack(of: &Unpacking<'_>, maps: &IdMaps) -> Result<()> {
+    let order = Order::Unpack {
+        store: of.store.root().to_owned(),
+        folder: of.folder.clone(),
+        image: Box::new(of.image.descriptor.clone()),
+        platform: of.image.platform(),
+        bytes: of.limits.bytes,
+        entries: of.limits.entries,
+    };
+    let (mut worker, _) = Worker::start(maps, &order, Stdio::null())?;
+    worker.attend(of.stopped, &mut |said| match said {
+        Said::Layer { digest, done, total, known } => {
+            (of.told)(Progress::Layer { digest, done, total, known });
+        }
+        Said::Note(text) => (of.told)(Progress::Note(text)),
+        _ => {}
+    })
+}
+
+/// Copies layers into one folder with the ids of a user.
+pub(super) fn copy(folders: &[PathBuf], to: &std::path::Path, maps: &IdMaps) -> Result<()> {
+    let order = Order::Copy { folders: folders.to_vec(), to: to.to_owned() };
+    let (mut worker, _) = Worker::start(maps, &order, Stdio::null())?;
+    worker.attend(&AtomicBool::new(false), &mut |_| {})
+}
+
+/// The whole life of the process whose first word is [`COMMAND`](crate::worker::COMMAND).
+///
+/// Its standard input is its maker's socket, its standard output takes an archive.
+pub fn become_worker(mut words: impl Iterator<Item = OsString>) -> ExitCode {
+    if words.next().is_some() {
+        eprintln!("jobc: this command is for `jobc` alone");
+        return ExitCode::from(2);
+    }
+    let Ok(line) = rustix::stdio::stdin().try_clone_to_owned().map(UnixStream::from) else {
+        return ExitCode::from(2);
+    };
+    let said = Mutex::new(line);
+    let say = |what: &Said| {
+        let mut line = said.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let text = serde_json::to_string(what).unwrap_or_default();
+        // Without its maker it is killed, or ends when it is done.
+        let _ = writeln!(line, "{text}");
+    };
+    let end = match enter(&say).and_then(|order| carry_out(order, &say)) {
+        Ok(()) => Said::Done,
+        Err(error) => Said::Failed { message: error.message, help: error.help },
+    };
+    say(&end);
+    ExitCode::SUCCESS
+}
+
+/// Becomes root of a new user namespace, and hears what is to be done.
+fn enter(say: &dyn Fn(&Said)) -> Result<Order> {
+    let _ = Linux.prctl(jobc_sys::syscall::Prctl::EndWithParent(true));
+    Linux.unshare(Namespace::User.flag()).map_err(|errno| {
+        Error::machine("make a user namespace", errno).help("`jobc doctor` says what this machine allows")
+    })?;
+    say(&Said::MapIds);
+    let mut text = String::new();
+    BufReader::new(File::from(rustix::stdio::stdin().try_clone_to_owned().map_err(|_| gone())?))
+        .read_line(&mut text)
+        .map_err(|_| gone())?;
+    serde_json::from_str(&text).map_err(|_| gone())
+}
+
+fn carry_out(order: Order, say: &(dyn Fn(&Said) + Sync)) -> Result<()> {
+    match order {
+        Order::Unpack { store, folder, image, platform, bytes, entries } => {
+            let store = Store::open(&store)?;
+            let image = store.image(&image, &platform)?;
+            let (limits, stopped) = (Limits { bytes, entries }, AtomicBool::new(false));
+            let told = |progress| match progress {
+                Progress::Layer { digest, done, total, known } => {
+                    say(&Said::Layer { digest, done, total, known });
+                }
+                Progress::Note(text) => say(&Said::Note(text)),
+                _ => {}
+            };
+            Unpacking::new(&store, &image, &limits, &told, &stopped, folder)?.unpack(Owners::Mapped)
+        }
+        Order::Pack { folder, pack } => {
+            let output = rustix::stdio::stdout().as_fd().try_clone_to_owned().map(File::from);
+            let output = output.map_err(|error| Error::new(Kind::Machine, because(&error)))?;
+            let mut output = io::BufWriter::with_capacity(1 << 18, output);
+            pack::write(&folder, &pack, &mut output)
+        }
+        Order::Copy { folders, to } => copy_here(&folders, &to),
+        Order::Remove { folder } => jobc_container::remove::remove(&folder),
+    }
+}

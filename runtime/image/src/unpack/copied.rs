@@ -1,0 +1,24 @@
+//! Layers copied into one folder: a root without an overlay.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use jobc_container::root::layers::Layers;
+use jobc_sys::error::{Error, Kind, Result, because};
+
+/// Copies folders, the lowest first, by this process's own view of owners.
+pub(super) fn copy_here(folders: &[PathBuf], to: &Path) -> Result<()> {
+    let failed = |error: std::io::Error| {
+        Error::new(
+            Kind::Machine,
+            format!("cannot copy the layers to `{}`: {}", to.display(), because(&error)),
+        )
+    };
+    fs::create_dir(to).map_err(failed)?;
+    let copied = Layers::open(folders).map_err(std::io::Error::from).and_then(|layers| layers.copy_to(to));
+    if copied.is_err() {
+        // The first error is the one to tell.
+        let _ = jobc_container::remove::remove(to);
+    }
+    copied.map_err(failed)
+}

@@ -1,0 +1,129 @@
+//! One layer: its blob decompressed by one thread, placed by another, and its digest seen to be the right one.
+
+use std::fs;
+use std::io::{self, BufReader, Read};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::limits::Limits;
+use super::part::Part;
+use super::seam;
+use super::unpacking::Unpacking;
+use crate::manifest::Descriptor;
+use crate::progress::Progress;
+use jobc_container::archive::fill;
+use jobc_container::archive::tree::{Left, Owners, Tree};
+use jobc_container::decompress::{Bounded, ahead, decompressed};
+use jobc_schema::digest::Digest;
+use jobc_schema::digest::Hasher;
+use jobc_sys::error::{Error, Kind, Result, because};
+
+/// Bytes of the blob that are read at a time.
+const INPUT: usize = 1 << 18;
+
+/// How often somebody is told, in bytes of the blob.
+const TELL: u64 = 4 << 20;
+
+/// Unpacks a layer, unless somebody else does.
+pub(super) fn unpack(of: &Unpacking<'_>, layer: &Descriptor, diff_id: &Digest, owners: Owners) -> Result<()> {
+    let place = of.place(diff_id);
+    let failed = |error: &io::Error| explain(of, layer, error);
+    let tell = |done, known| {
+        (of.told)(Progress::Layer { digest: layer.digest.clone(), done, total: layer.size, known });
+    };
+    let Some(part) = Part::begin(&place, of.stopped).map_err(|error| failed(&error))? else {
+        tell(layer.size, true);
+        return Ok(());
+    };
+    let files = part.path().join("files");
+    let left = fs::create_dir(&files)
+        .and_then(|()| Tree::layer(&files, owners))
+        .map_err(|error| failed(&error))
+        .and_then(|tree| pour(of, layer, diff_id, tree))?;
+    // Below the lowest layer there is nothing to link to.
+    if let Some((name, target)) = left.borrowed.first()
+        && of.layers.first().is_some_and(|(_, lowest)| *lowest == diff_id)
+    {
+        return Err(seam::no_such_target(name, target));
+    }
+    for device in &left.without {
+        let shown = String::from_utf8_lossy(device);
+        (of.told)(Progress::Note(format!(
+            "the device `/{shown}` of the image was left out: only root can make it"
+        )));
+    }
+    seam::write_left(part.path(), &left).and_then(|()| part.finish()).map_err(|error| failed(&error))?;
+    tell(layer.size, false);
+    Ok(())
+}
+
+/// Fills a tree with the content of a layer.
+fn pour(of: &Unpacking<'_>, layer: &Descriptor, diff_id: &Digest, mut tree: Tree) -> Result<Left> {
+    let failed = |error: io::Error| explain(of, layer, &error);
+    let read = AtomicU64::new(0);
+    let blob = Counted { inner: of.store.blob(&layer.digest)?, count: &read };
+    let mut hasher = Hasher::new(diff_id.algorithm());
+    let content = decompressed(BufReader::with_capacity(INPUT, blob)).map_err(failed)?;
+    let content = Bounded::new(content, of.limits.bytes, of.stopped);
+    let mut told = 0;
+    let seen = |piece: &[u8]| {
+        hasher.update(piece);
+        let done = read.load(Ordering::Relaxed).min(layer.size);
+        if done >= told + TELL {
+            told = done;
+            (of.told)(Progress::Layer {
+                digest: layer.digest.clone(),
+                done,
+                total: layer.size,
+                known: false,
+            });
+        }
+    };
+    let left = ahead::reading(content, seen, |content| {
+        // An archive without an end mark is whole where its digest is right.
+        fill(&mut tree, content, of.limits.entries, of.stopped)?;
+        tree.finish_layer()
+    })
+    .map_err(failed)?;
+    let found = hasher.finish();
+    if found != *diff_id {
+        let message =
+            format!("the layer {} has the content {found}, and the image says {diff_id}", layer.digest);
+        return Err(
+            Error::new(Kind::Machine, message).help("pull or import the image again, or ask who made it")
+        );
+    }
+    Ok(left)
+}
+
+/// What went wrong, in words with the layer.
+fn explain(of: &Unpacking<'_>, layer: &Descriptor, error: &io::Error) -> Error {
+    let layer = &layer.digest;
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => of.store.full("write to", error),
+        io::ErrorKind::UnexpectedEof => {
+            Error::new(Kind::Machine, format!("the layer {layer} is truncated: {error}"))
+                .help("pull or import the image again")
+        }
+        io::ErrorKind::FileTooLarge => {
+            let bytes = of.limits.bytes;
+            let message = format!("the layer {layer} becomes larger than {} MiB", bytes >> 20);
+            Error::new(Kind::Unenforceable, message)
+                .help(format!("allow more bytes with `{}=`, if you trust the image", Limits::VARIABLE))
+        }
+        _ => Error::new(Kind::Machine, format!("cannot unpack the layer {layer}: {}", because(error))),
+    }
+}
+
+/// A file whose bytes are counted as they are read.
+struct Counted<'a> {
+    inner: fs::File,
+    count: &'a AtomicU64,
+}
+
+impl Read for Counted<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.inner.read(buffer)?;
+        self.count.fetch_add(count as u64, Ordering::Relaxed);
+        Ok(count)
+    }
+}

@@ -1,0 +1,70 @@
+//! Layers that are missing are unpacked, several at a time.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::unpacking::Unpacking;
+use super::{layer, seam};
+use crate::manifest::Descriptor;
+use jobc_container::archive::tree::Owners;
+use jobc_schema::digest::Digest;
+use jobc_sys::error::{Error, Kind, Result};
+
+/// As many layers are unpacked at a time at most: each takes two threads and some megabytes.
+const AT_A_TIME: usize = 4;
+
+impl Unpacking<'_> {
+    /// Unpacks what is missing, several layers at a time, and makes what holds them together.
+    pub(super) fn unpack(&self, owners: Owners) -> Result<()> {
+        let mut missing = self.missing();
+        self.refuse_full_disk(&missing)?;
+        // The largest first, so that the last to end is not the one that began last.
+        missing.sort_by_key(|(layer, _)| std::cmp::Reverse(layer.size));
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let threads = missing.len().min(cores).min(AT_A_TIME);
+        let (next, failed) = (AtomicUsize::new(0), Mutex::new(None));
+        let work = || {
+            while let Some((layer, diff_id)) = missing.get(next.fetch_add(1, Ordering::Relaxed)) {
+                if let Err(error) = layer::unpack(self, layer, diff_id, owners) {
+                    // The others end with the layers that they are at.
+                    next.store(missing.len(), Ordering::Relaxed);
+                    let mut failed = failed.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                    failed.get_or_insert(error);
+                }
+            }
+        };
+        if threads > 1 {
+            std::thread::scope(|scope| {
+                for _ in 1..threads {
+                    scope.spawn(work);
+                }
+                work();
+            });
+        } else {
+            work();
+        }
+        match failed.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner) {
+            Some(error) => Err(error),
+            None => seam::make(self),
+        }
+    }
+
+    /// Sees that the layers would fit the disk if they were not compressed at all.
+    fn refuse_full_disk(&self, missing: &[(&Descriptor, &Digest)]) -> Result<()> {
+        let needed = missing.iter().fold(0u64, |sum, (layer, _)| sum.saturating_add(layer.size));
+        let Ok(disk) = rustix::fs::statvfs(&self.folder) else { return Ok(()) };
+        let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+        if needed <= free {
+            return Ok(());
+        }
+        let root = self.store.root().display();
+        let message = format!(
+            "the layers of the image take more than {} MiB, and {} MiB are left in the store of images `{root}`",
+            needed >> 20,
+            free >> 20
+        );
+        Err(Error::new(Kind::Machine, message).help(
+            "remove what nothing uses with `jobc image gc`, or name a larger place with `--image-root`",
+        ))
+    }
+}

@@ -1,0 +1,107 @@
+//! A folder that is being made, by one process at a time, and gets its name when it is whole.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+
+use super::settled;
+use jobc_container::remove::remove;
+use jobc_sys::error::Result;
+
+/// How often it is looked whether somebody else is done.
+const PATIENCE: Duration = Duration::from_millis(20);
+
+/// A folder without its name yet. Dropped, it is removed; killed, its lock is free and the next takes it over.
+pub(super) struct Part {
+    place: PathBuf,
+    begun: PathBuf,
+    _lock: File,
+    done: bool,
+}
+
+impl Part {
+    /// Begins to make a folder; nothing where it is there, perhaps since somebody else has just made it.
+    pub(super) fn begin(place: &Path, stopped: &AtomicBool) -> io::Result<Option<Self>> {
+        let mut part = place.as_os_str().to_owned();
+        part.push(".part");
+        let part = PathBuf::from(part);
+        loop {
+            if settled::is_whole(place) {
+                return Ok(None);
+            }
+            match fs::create_dir(&part) {
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+                _ => {}
+            }
+            let lock = match File::open(&part) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                other => other?,
+            };
+            match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+                Err(Errno::WOULDBLOCK) if stopped.load(Ordering::Relaxed) => {
+                    return Err(io::Error::other("it was given up"));
+                }
+                Err(Errno::WOULDBLOCK) => {
+                    std::thread::sleep(PATIENCE);
+                    continue;
+                }
+                other => other?,
+            }
+            // Whoever had the lock may have given the folder its name, or removed it.
+            let same = |there: fs::Metadata| Ok::<_, io::Error>(there.ino() == lock.metadata()?.ino());
+            let ours = match fs::symlink_metadata(&part) {
+                Ok(there) => same(there)?,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => false,
+                Err(error) => return Err(error),
+            };
+            if ours {
+                let ours = Self { place: place.to_owned(), begun: part, _lock: lock, done: false };
+                if settled::is_whole(place) {
+                    return Ok(None);
+                }
+                ours.clear()?;
+                return Ok(Some(ours));
+            }
+        }
+    }
+
+    /// The folder as it is called now.
+    pub(super) fn path(&self) -> &Path {
+        &self.begun
+    }
+
+    /// Gives it its name.
+    pub(super) fn finish(mut self) -> io::Result<()> {
+        settled::note(&self.begun)?;
+        fs::rename(&self.begun, &self.place)?;
+        self.done = true;
+        Ok(())
+    }
+
+    /// Removes what a killed process has left, and a folder of that name which is not whole.
+    fn clear(&self) -> io::Result<()> {
+        for entry in fs::read_dir(&self.begun)? {
+            removed(remove(&entry?.path()))?;
+        }
+        removed(remove(&self.place))
+    }
+}
+
+fn removed(result: Result<()>) -> io::Result<()> {
+    result.map_err(|error| io::Error::other(error.message))
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        if !self.done {
+            // The error that led here is the one to tell.
+            let _ = remove(&self.begun);
+        }
+    }
+}

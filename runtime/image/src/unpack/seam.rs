@@ -1,0 +1,226 @@
+//! What layers say only together: an image is its layers applied one after the other, an overlay looks at each by itself.
+//!
+//! A layer need have no entry for the folders its files stand in. Applied to those below, such a folder stays as it was; as a
+//! layer of an overlay it hides the owner, bits and times that a lower layer gives. And a hard link may name a file of a lower
+//! layer. Where an image needs it, one more layer on top, the seam, has those folders and links as they are to be seen, and
+//! nothing else. Most images need none.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FileType, Mode, OFlags};
+use rustix::io::Errno;
+
+use super::part::Part;
+use super::settled;
+use super::unpacking::Unpacking;
+use jobc_container::archive::tree::Left;
+use jobc_container::root::layers::copy::alike;
+use jobc_container::root::layers::{Layers, Seen};
+use jobc_schema::digest::Digest;
+use jobc_sys::error::{Error, Kind, Result};
+
+type Names = Vec<Vec<u8>>;
+
+/// Writes what a layer leaves to those below it; bytes of paths as numbers, since they need be no text.
+pub(super) fn write_left(folder: &Path, left: &Left) -> io::Result<()> {
+    let text = serde_json::to_vec(&(&left.implied, &left.borrowed)).map_err(io::Error::other)?;
+    fs::write(folder.join("left.json"), text)
+}
+
+fn read_left(folder: &Path) -> io::Result<Left> {
+    let text = fs::read(folder.join("left.json"))?;
+    let (implied, borrowed) = serde_json::from_slice(&text).map_err(io::Error::other)?;
+    Ok(Left { implied, borrowed, without: Vec::new() })
+}
+
+/// The folders of an image's layers, the lowest first, and its seam; nothing where one of them is not there.
+pub(super) fn found(of: &Unpacking<'_>) -> Result<Option<Vec<PathBuf>>> {
+    if !of.missing().is_empty() {
+        return Ok(None);
+    }
+    let mut folders = files(of);
+    let lefts = lefts(of)?;
+    if may_need_one(&lefts) {
+        let place = place(of);
+        if !settled::is_whole(&place) {
+            return Ok(None);
+        }
+        // Without files it says that none are needed.
+        folders.extend(Some(place.join("files")).filter(|files| files.is_dir()));
+    }
+    let places: Vec<PathBuf> = of.layers.iter().map(|(_, diff_id)| of.place(diff_id)).collect();
+    settled::settle(places.iter().map(PathBuf::as_path));
+    Ok(Some(folders))
+}
+
+/// Makes the seam of an image whose layers are all there, where it may need one.
+pub(super) fn make(of: &Unpacking<'_>) -> Result<()> {
+    let lefts = lefts(of)?;
+    if !may_need_one(&lefts) {
+        return Ok(());
+    }
+    let place = place(of);
+    let failed = |error: io::Error| of.failed("make the layer", &place, &error);
+    let Some(part) = Part::begin(&place, of.stopped).map_err(failed)? else { return Ok(()) };
+    let seam = Seam::of(Layers::open(&files(of)).map_err(|errno| failed(errno.into()))?, &lefts)?;
+    if !seam.folders.is_empty() {
+        seam.write(&part.path().join("files")).map_err(failed)?;
+    }
+    part.finish().map_err(failed)
+}
+
+fn files(of: &Unpacking<'_>) -> Vec<PathBuf> {
+    of.layers.iter().map(|(_, diff_id)| of.place(diff_id).join("files")).collect()
+}
+
+fn lefts(of: &Unpacking<'_>) -> Result<Vec<Left>> {
+    let read =
+        |place: PathBuf| read_left(&place).map_err(|error| of.failed("read the layer", &place, &error));
+    of.layers.iter().map(|(_, diff_id)| read(of.place(diff_id))).collect()
+}
+
+/// Its name begins with that of the highest layer, with which it goes.
+fn place(of: &Unpacking<'_>) -> PathBuf {
+    let all: Vec<&str> = of.layers.iter().map(|(_, diff_id)| diff_id.hex()).collect();
+    let top = all.last().copied().unwrap_or_default();
+    of.folder.join(format!("{top}.{}", Digest::of(all.join("\n").as_bytes()).short()))
+}
+
+/// Whether layers above the lowest leave something to those below them, told by their lists alone.
+fn may_need_one(lefts: &[Left]) -> bool {
+    let says_root = |left: &Left| !left.implied.iter().any(Vec::is_empty);
+    lefts.iter().enumerate().skip(1).any(|(layer, left)| {
+        let root = !says_root(left) && lefts[..layer].iter().any(says_root);
+        root || !left.borrowed.is_empty() || left.implied.iter().any(|path| !path.is_empty())
+    }) || lefts.iter().any(|left| !left.borrowed.is_empty())
+}
+
+/// What a seam has.
+struct Seam {
+    layers: Layers,
+    /// Folders, outer ones first, and whose they are like; nothing for the usual.
+    folders: Vec<(Names, Option<Seen>)>,
+    /// Files of lower layers: where they are, and their names here.
+    files: Vec<(Seen, Names, Vec<Names>)>,
+}
+
+impl Seam {
+    fn of(layers: Layers, lefts: &[Left]) -> Result<Self> {
+        let implied: Vec<HashSet<&[u8]>> =
+            lefts.iter().map(|left| left.implied.iter().map(Vec::as_slice).collect()).collect();
+        let machine = |errno: Errno| Error::machine("look through the layers", errno);
+        // The highest layer that has an entry for a folder, and the highest that has the folder.
+        let source = |path: &[u8]| -> Result<Option<(Option<Seen>, Seen)>> {
+            let seen = layers.stack(&names(path), 0..lefts.len()).map_err(machine)?.seen;
+            let says = |seen: &&Seen| !implied[seen.layer].contains(path);
+            let folder = |seen: &&Seen| FileType::from_raw_mode(seen.stat.st_mode) == FileType::Directory;
+            Ok(seen.first().filter(folder).map(|first| (seen.iter().find(says).copied(), *first)))
+        };
+        let mut needed: BTreeSet<Vec<u8>> = BTreeSet::new();
+        for path in implied.iter().flatten().copied().collect::<BTreeSet<_>>() {
+            if let Some((Some(says), first)) = source(path)?
+                && says.layer != first.layer
+            {
+                needed.insert(path.to_vec());
+            }
+        }
+        let files = borrowed(&layers, lefts)?;
+        needed.extend(files.iter().flat_map(|(_, _, names)| names).map(parent));
+        for path in needed.clone() {
+            needed.extend((0..path.len()).filter(|&at| path[at] == b'/').map(|at| path[..at].to_vec()));
+            needed.insert(Vec::new());
+        }
+        let mut folders = Vec::with_capacity(needed.len());
+        for path in needed {
+            let like = source(&path)?.map(|(says, first)| says.unwrap_or(first));
+            folders.push((names(&path), like));
+        }
+        Ok(Self { layers, folders, files })
+    }
+
+    fn write(&self, root: &Path) -> io::Result<()> {
+        let at = |names: &Names| root.join(Path::new(OsStr::from_bytes(&names.join(&b'/'))));
+        for (folder, _) in &self.folders {
+            fs::create_dir(at(folder))?;
+        }
+        for (seen, from, names) in &self.files {
+            let (first, others) = names.split_first().expect("a borrowed file has a name");
+            self.layers.copy_file(seen, from, &at(first))?;
+            for name in others {
+                fs::hard_link(at(first), at(name))?;
+            }
+        }
+        for (folder, like) in self.folders.iter().rev() {
+            let made = File::open(at(folder))?;
+            match like {
+                Some(seen) => {
+                    let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+                    alike(&made, &self.layers.open_in(seen.layer, folder, flags)?, &seen.stat)?;
+                }
+                None => rustix::fs::fchmod(&made, Mode::from_raw_mode(0o755))?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The files of lower layers that layers link to, where the new name is to be seen in the image.
+fn borrowed(layers: &Layers, lefts: &[Left]) -> Result<Vec<(Seen, Names, Vec<Names>)>> {
+    let machine = |errno: Errno| Error::machine("look through the layers", errno);
+    let mut files: Vec<(Seen, Names, Vec<Names>)> = Vec::new();
+    for (layer, left) in lefts.iter().enumerate() {
+        let of_layer: HashMap<&[u8], &[u8]> =
+            left.borrowed.iter().map(|(name, target)| (name.as_slice(), target.as_slice())).collect();
+        for (name, target) in &left.borrowed {
+            // A link to a link that was made just so; never around in a circle, for each is for an earlier one.
+            let mut target = target.as_slice();
+            for _ in 0..of_layer.len() {
+                target = of_layer.get(target).copied().unwrap_or(target);
+            }
+            let seen = layers.see(&names(target), layer).map_err(machine)?;
+            let is_file = |seen: &Seen| FileType::from_raw_mode(seen.stat.st_mode) != FileType::Directory;
+            let seen = seen.filter(is_file).ok_or_else(|| no_such_target(name, target))?;
+            // A later entry of its own layer, or a layer above, has the last word.
+            let own = layers.stack(&names(name), layer..layer + 1).map_err(machine)?;
+            let above = layers.stack(&names(name), layer + 1..lefts.len()).map_err(machine)?;
+            if !own.seen.is_empty() || !above.seen.is_empty() || above.end.is_some() {
+                continue;
+            }
+            let from = names(target);
+            if let Some((_, _, there)) =
+                files.iter_mut().find(|(other, at, _)| other.layer == seen.layer && *at == from)
+            {
+                there.push(names(name));
+                continue;
+            }
+            let mut all = vec![names(name)];
+            // Where the file itself is still to be seen it is one with its new name.
+            let top = layers.see(&from, lefts.len()).map_err(machine)?;
+            if top.is_some_and(|top| top.layer == seen.layer) {
+                all.push(from.clone());
+            }
+            files.push((seen, from, all));
+        }
+    }
+    Ok(files)
+}
+
+/// A hard link to what is nowhere.
+pub(super) fn no_such_target(name: &[u8], target: &[u8]) -> Error {
+    let (name, target) = (String::from_utf8_lossy(name), String::from_utf8_lossy(target));
+    Error::new(Kind::Machine, format!("`{name}` is a hard link to `{target}`, which is in no layer"))
+        .help("ask who made the image")
+}
+
+fn names(path: &[u8]) -> Names {
+    path.split(|&byte| byte == b'/').filter(|name| !name.is_empty()).map(<[u8]>::to_vec).collect()
+}
+
+fn parent(names: &Names) -> Vec<u8> {
+    names[..names.len() - 1].join(&b'/')
+}

@@ -1,0 +1,63 @@
+//! An image on its way to folders: which layers it has, and which of them are missing.
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+
+use super::limits::Limits;
+use super::settled;
+use crate::manifest::Descriptor;
+use crate::progress::Told;
+use crate::store::{Image, Store};
+use jobc_schema::digest::Digest;
+use jobc_sys::error::{Error, Kind, Result, because};
+
+/// An image whose layers are to become folders.
+pub(super) struct Unpacking<'a> {
+    pub(super) store: &'a Store,
+    pub(super) image: &'a Image,
+    /// Each layer once, the lowest first: its blob and its diff id.
+    pub(super) layers: Vec<(&'a Descriptor, &'a Digest)>,
+    pub(super) limits: &'a Limits,
+    pub(super) told: Told<'a>,
+    pub(super) stopped: &'a AtomicBool,
+    /// Where the folders of layers are.
+    pub(super) folder: PathBuf,
+}
+
+impl<'a> Unpacking<'a> {
+    pub(super) fn new(
+        store: &'a Store,
+        image: &'a Image,
+        limits: &'a Limits,
+        told: Told<'a>,
+        stopped: &'a AtomicBool,
+        folder: PathBuf,
+    ) -> Result<Self> {
+        let diffs = &image.config.rootfs.diff_ids;
+        // Of a layer that comes twice the upper one says all that both say, and the kernel takes no folder twice.
+        let last = |index: usize, diff: &Digest| !diffs[index + 1..].contains(diff);
+        let layers = image.manifest.layers.iter().zip(diffs).enumerate();
+        let layers = layers.filter(|(index, (_, diff))| last(*index, diff)).map(|(_, layer)| layer).collect();
+        fs::create_dir_all(&folder).map_err(|error| store.full("write to", &error))?;
+        Ok(Self { store, image, layers, limits, told, stopped, folder })
+    }
+
+    /// The folder of a layer.
+    pub(super) fn place(&self, diff_id: &Digest) -> PathBuf {
+        self.folder.join(diff_id.hex())
+    }
+
+    /// The layers that are not there as a whole.
+    pub(super) fn missing(&self) -> Vec<(&'a Descriptor, &'a Digest)> {
+        self.layers.iter().copied().filter(|(_, diff_id)| !settled::is_whole(&self.place(diff_id))).collect()
+    }
+
+    /// The words for what cannot be done in the folder of layers.
+    pub(super) fn failed(&self, what: &str, path: &std::path::Path, error: &std::io::Error) -> Error {
+        if matches!(error.kind(), std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded) {
+            return self.store.full(what, error);
+        }
+        Error::new(Kind::Machine, format!("cannot {what} `{}`: {}", path.display(), because(error)))
+    }
+}

@@ -1,0 +1,239 @@
+//! Room on the machine: what a job takes is counted before anything of it starts.
+//!
+//! A job's [claim](claim) is what it takes at most at any time, the machine's [capacity] what there is. The jobs of all users
+//! write their claims into one [ledger](ledger), a folder of files that their supervisors hold locks on, so that a claim is
+//! gone at the moment its supervisor is. What fits is admitted; what never fits is refused; what does not fit now is refused
+//! as well, or waits until those before it have gone. Claims bind nobody who has not made one: what other programs use is not
+//! counted.
+
+pub mod capacity;
+pub mod claim;
+mod devices;
+mod gpus;
+pub mod ledger;
+pub mod limits;
+pub mod overview;
+pub mod ports;
+pub mod turn;
+mod words;
+
+use jobc_schema::plan::JobPlan;
+
+use crate::record::Claim;
+use crate::submission::Submission;
+use capacity::Capacity;
+use gpus::Lack;
+use jobc_gpu::demand::Demands;
+use jobc_gpu::inject::Injector;
+use jobc_gpu::lease::Leased;
+use jobc_gpu::placement::{self, Room, Taken};
+use jobc_gpu::share::Served;
+use jobc_gpu::sharing::Means;
+use jobc_gpu::tasks::TaskGpus;
+use jobc_gpu::{Inventory, Machine};
+use jobc_sys::error::{Error, Kind, Result};
+use jobc_sys::id::JobId;
+use ledger::{Decision, Entry, Ledger, Standing};
+use words::Measure;
+
+/// A job's standing on the machine. Dropping it gives back what the job has.
+#[derive(Debug)]
+pub struct Admission {
+    ledger: Ledger,
+    entry: Entry,
+}
+
+/// What a job hears when it asks for room.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// It has its share.
+    Admitted,
+    /// It has not, and waits.
+    Waits {
+        /// How many wait before it, and one.
+        place: usize,
+        /// What is missing, in words.
+        waits_for: String,
+    },
+}
+
+impl Admission {
+    /// Writes a job into the ledger. From now on nobody else gets its ports; of the rest it has nothing yet.
+    ///
+    /// # Errors
+    ///
+    /// A port that another job has.
+    pub fn enter(ledger: Ledger, id: &JobId, claim: &Claim) -> Result<Self> {
+        let (entry, others) = ledger.enter(id, claim)?;
+        for other in &others {
+            if let Some(port) = other.claim.ports.iter().find(|port| claim.ports.contains(port)) {
+                return Err(Error::new(
+                    Kind::State,
+                    format!("port {port} belongs to {}", words::owner(other)),
+                )
+                .help("run it again for another number, or wait until that job has ended"));
+            }
+        }
+        Ok(Self { ledger, entry })
+    }
+
+    /// What the job takes.
+    pub fn claim(&self) -> &Claim {
+        &self.entry.claim
+    }
+
+    /// Asks for the job's share; with `queue` it waits behind those who asked before, and asks again later.
+    ///
+    /// Its GPUs are decided in the same step, all or none: [`Claim::leased`] has them then.
+    ///
+    /// # Errors
+    ///
+    /// The machine is too small at all, or without `queue` too full now.
+    pub fn ask(
+        &mut self,
+        plan: &JobPlan,
+        demands: &Demands,
+        capacity: &Capacity,
+        queue: bool,
+    ) -> Result<Answer> {
+        let claim = &self.entry.claim;
+        alone(plan, demands, &capacity.gpus)?;
+        if let Some(error) = never(plan, claim, capacity) {
+            return Err(error);
+        }
+        let Self { ledger, entry } = self;
+        let folder = ledger.folder().to_owned();
+        ledger.settle(entry, demands, |entry, others| {
+            if entry.standing == Standing::Admitted {
+                return Decision { standing: Standing::Admitted, leased: None, answer: Ok(Answer::Admitted) };
+            }
+            let before = |other: &&Entry| match other.standing {
+                Standing::Admitted => true,
+                Standing::Waiting => other.is_before(entry),
+                Standing::Entered => false,
+            };
+            let others: Vec<&Entry> = others.iter().filter(before).collect();
+            // The scarcest first: that is what a person is told.
+            let found = gpus::find(&folder, &entry.claim, demands, &capacity.gpus, &others);
+            let short = match (found, shortage(&entry.claim, capacity, &others)) {
+                (Ok(leased), None) => {
+                    let leased = Some(leased).filter(|(leased, _)| !leased.is_empty());
+                    return Decision { standing: Standing::Admitted, leased, answer: Ok(Answer::Admitted) };
+                }
+                (Err(Lack::Failed(error)), _) => {
+                    return Decision { standing: Standing::Entered, leased: None, answer: Err(error) };
+                }
+                (Err(Lack::Now(short)), _) | (Ok(_), Some(short)) => short,
+            };
+            if !queue {
+                let error = Error::new(Kind::State, format!("the job {short}"))
+                    .help("wait for it with `--queue`, or run fewer instances with `--scale ROLE=N`");
+                return Decision { standing: Standing::Entered, leased: None, answer: Err(error) };
+            }
+            let waiting = others.iter().filter(|other| other.standing == Standing::Waiting).count();
+            let answer = Ok(Answer::Waits { place: waiting + 1, waits_for: short });
+            Decision { standing: Standing::Waiting, leased: None, answer }
+        })
+    }
+
+    /// What a person should know of the GPUs that the job got, a line each.
+    pub fn notes(&self, capacity: &Capacity) -> Vec<String> {
+        gpus::notes(&self.entry.claim.leased, &capacity.gpus)
+    }
+}
+
+/// The GPUs that a job would get if it were alone on the machine.
+///
+/// # Errors
+///
+/// The machine has not what it asks for.
+pub fn alone(plan: &JobPlan, demands: &Demands, inventory: &Inventory) -> Result<Leased> {
+    let room = Room { inventory, taken: &Taken::default(), uid: rustix::process::geteuid().as_raw() };
+    let too_much = |misfit| gpus::too_much(plan, &claim::of(plan), demands, misfit, inventory);
+    placement::place(demands, room).map_err(too_much)
+}
+
+/// The GPUs of a job for a look at what would be done: as on this machine with nobody else's jobs, and nothing is started.
+///
+/// # Errors
+///
+/// What the job asks for is not there.
+pub fn rehearse(plan: &JobPlan, submission: &Submission, inventory: Inventory) -> Result<TaskGpus> {
+    let machine = Machine::here();
+    let means = Means::of(&machine, &inventory);
+    let demands = Demands::of(plan, submission.gpu_choices(), &inventory, &means)?;
+    let leased = alone(plan, &demands, &inventory)?;
+    let injector = Injector::new(machine, inventory);
+    Ok(TaskGpus::new(plan, submission.gpu_injection, injector, leased, Served::default()))
+}
+
+/// What a claim lacks beside others, in words; nothing where it fits.
+///
+/// Only what the claim asks for is looked at: who wants no GPUs does not wait for those who do.
+fn shortage(claim: &Claim, capacity: &Capacity, others: &[&Entry]) -> Option<String> {
+    for measure in Measure::COUNTED {
+        let wanted = measure.of(claim);
+        let total = measure.of_machine(capacity);
+        let taken = others.iter().fold(0, |sum: u64, other| sum.saturating_add(measure.of(&other.claim)));
+        let free = total.saturating_sub(taken);
+        if wanted > free {
+            let mut holders: Vec<&&Entry> =
+                others.iter().filter(|other| measure.of(&other.claim) > 0).collect();
+            holders.sort_by_key(|other| std::cmp::Reverse(measure.of(&other.claim)));
+            let holders = holders.iter().take(3).map(|other| {
+                let verb = if other.standing == Standing::Admitted { "has" } else { "waits for" };
+                format!("{} {verb} {}", words::owner(other), measure.shown(measure.of(&other.claim)))
+            });
+            return Some(format!(
+                "needs {}, and {} of {} free: {}",
+                measure.shown(wanted),
+                measure.number(free),
+                measure.are(total),
+                holders.collect::<Vec<_>>().join(", ")
+            ));
+        }
+    }
+    None
+}
+
+/// Why a job fits on this machine at no time: all of it, so that nobody has to ask again.
+fn never(plan: &JobPlan, claim: &Claim, capacity: &Capacity) -> Option<Error> {
+    let short: Vec<Measure> = Measure::COUNTED
+        .into_iter()
+        .filter(|measure| measure.of(claim) > measure.of_machine(capacity))
+        .collect();
+    if short.is_empty() {
+        return None;
+    }
+    let each = |word: &dyn Fn(Measure) -> String| {
+        short.iter().map(|measure| word(*measure)).collect::<Vec<_>>().join(" and ")
+    };
+    let message = format!(
+        "the job needs {}, this machine has {}",
+        each(&|measure| measure.shown(measure.of(claim))),
+        each(&|measure| measure.number(measure.of_machine(capacity)))
+    );
+    let most: Vec<(Measure, u64)> =
+        short.iter().map(|measure| (*measure, measure.of_machine(capacity))).collect();
+    let help = match fewer(plan, &most) {
+        Some(way) => format!("run {way}"),
+        None => format!("ask for {} in the job file", each(&|measure| measure.fewer().to_owned())),
+    };
+    Some(Error::new(Kind::Unenforceable, message).help(help))
+}
+
+/// How many instances of one role would need no more than that, where taking from that role alone is enough.
+fn fewer(plan: &JobPlan, most: &[(Measure, u64)]) -> Option<String> {
+    let (first, _) = most.first()?;
+    let role = plan.roles.iter().max_by_key(|role| first.of(&claim::of_role(role)))?;
+    (1..role.instances).rev().find_map(|instances| {
+        let mut smaller = plan.clone();
+        smaller.roles.iter_mut().find(|other| other.name == role.name)?.instances = instances;
+        let claim = claim::of(&smaller);
+        let fits = most.iter().all(|(measure, most)| measure.of(&claim) <= *most);
+        fits.then(|| format!("fewer instances with `--scale {}={instances}`", role.name))
+    })
+}
+
+#[cfg(test)]
+mod tests;

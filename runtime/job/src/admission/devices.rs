@@ -1,0 +1,96 @@
+//! Locks on devices: whoever has one has the device, whatever the ledger says.
+//!
+//! The ledger decides under a lock that is given up on when somebody holds it for too long, and a file in a folder that
+//! everybody may write to says what its writer likes. A device must belong to one job even so: beside the claims there is an
+//! empty file for each device, which is never removed and whose lock (flock(2)) its job holds while it lives. Jobs that share
+//! a card hold the lock together.
+
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, Mode, OFlags};
+use rustix::io::Errno;
+
+use jobc_gpu::DeviceId;
+use jobc_gpu::lease::{Leased, Sharing};
+use jobc_sys::error::Error;
+
+/// The devices of a job, held.
+#[derive(Debug, Default)]
+pub(super) struct Held {
+    _locked: Vec<OwnedFd>,
+}
+
+/// Why devices are not held.
+#[derive(Debug)]
+pub(super) enum Refused {
+    /// Somebody else has this one.
+    Taken(DeviceId),
+    /// The lock cannot be had at all.
+    Failed(Error),
+}
+
+/// Takes the locks of all devices of a job, or of none.
+pub(super) fn hold(folder: &Path, leased: &Leased) -> Result<Held, Refused> {
+    let mut locked = Vec::new();
+    let mut seen = std::collections::BTreeSet::new();
+    for slot in &leased.slots {
+        let shared = slot.slice.as_ref().is_some_and(|slice| slice.by != Sharing::Mig);
+        let card = DeviceId { mig: None, ..slot.device };
+        // Who has an instance shares its card with those who have others, so that nobody gets the card as a whole.
+        for (device, shared) in [(card, shared || slot.device.mig.is_some()), (slot.device, shared)] {
+            if seen.insert(device) {
+                locked.push(lock(&folder.join(name(device)), device, shared)?);
+            }
+        }
+    }
+    Ok(Held { _locked: locked })
+}
+
+fn lock(path: &Path, device: DeviceId, shared: bool) -> Result<OwnedFd, Refused> {
+    let file = open(path).map_err(|errno| {
+        let error = Error::machine(format!("open `{}`", path.display()), errno);
+        Refused::Failed(error.help("the file is the lock of a GPU: everybody must be able to read it"))
+    })?;
+    let how =
+        if shared { FlockOperation::NonBlockingLockShared } else { FlockOperation::NonBlockingLockExclusive };
+    loop {
+        return match rustix::fs::flock(&file, how) {
+            Ok(()) => Ok(file),
+            Err(Errno::WOULDBLOCK) => Err(Refused::Taken(device)),
+            Err(Errno::INTR) => continue,
+            Err(errno) => Err(Refused::Failed(Error::machine(format!("lock `{}`", path.display()), errno))),
+        };
+    }
+}
+
+/// Opens a lock's file, or makes it so that others can. A lock needs no right to write, and in a folder like this the
+/// kernel lets nobody create over another's file (`fs.protected_regular`).
+fn open(path: &Path) -> rustix::io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    for _ in 0..8 {
+        match rustix::fs::open(path, flags, Mode::empty()) {
+            Err(Errno::NOENT) => {}
+            other => return other,
+        }
+        let making = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        match rustix::fs::open(path, making, Mode::from_raw_mode(0o644)) {
+            Ok(file) => {
+                // Others read it whatever our umask.
+                rustix::fs::fchmod(&file, Mode::from_raw_mode(0o644))?;
+                return Ok(file);
+            }
+            Err(Errno::EXIST) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    Err(Errno::NOENT)
+}
+
+/// The name of a device's lock: `gpu-nvidia-0`, `gpu-nvidia-0-1`.
+fn name(device: DeviceId) -> PathBuf {
+    let vendor = serde_json::to_value(device.vendor).ok();
+    let vendor = vendor.as_ref().and_then(|vendor| vendor.as_str()).unwrap_or("other");
+    let mig = device.mig.map(|mig| format!("-{mig}")).unwrap_or_default();
+    format!("gpu-{vendor}-{}{mig}", device.gpu).into()
+}

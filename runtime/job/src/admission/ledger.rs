@@ -1,0 +1,408 @@
+//! The claims of all users' jobs: a folder with a file for each, whose lock its supervisor holds.
+//!
+//! The folder is one that everybody may write to, so nothing in it is believed that its maker could have made up for another:
+//! files are opened without following links or waiting for pipes, only plain files of a bounded size count, and each for the
+//! user that owns it. Whoever wants to keep others' jobs from starting can, by claiming all of the machine; nobody can make
+//! others' jobs fail otherwise. A file's name begins with its standing, so that a change of it is one rename.
+
+use std::fs::{DirBuilder, File};
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::fs::{FlockOperation, Mode, OFlags};
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+
+use super::devices::Held;
+use crate::folder::Places;
+use crate::record::Claim;
+use jobc_gpu::demand::Demands;
+use jobc_gpu::lease::Leased;
+use jobc_sys::error::{Error, Result};
+use jobc_sys::id::JobId;
+use jobc_sys::write_atomic::{AtomicFile, Durability};
+
+/// Where the ledger is unless [`FOLDER_VARIABLE`] names another folder: a place for locks that is emptied at each start.
+pub const FOLDER: &str = "/run/lock/jobc";
+
+/// The variable that names another folder, for tests and for machines that are shared in parts.
+pub const FOLDER_VARIABLE: &str = "JOBC_LOCK_DIR";
+
+/// The most of a file that is read.
+const LARGEST: u64 = 1 << 20;
+
+/// How long another may hold the folder's lock, which is needed for some milliseconds. After that it is done without: at worst
+/// two jobs are admitted at the same moment.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// How long numbers of ports are kept for a job that is just being started.
+const KEPT: Duration = Duration::from_mins(1);
+
+/// A folder of claims.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ledger {
+    folder: PathBuf,
+    /// What a person should know of it: that other users' jobs are not counted.
+    pub said: Option<String>,
+}
+
+/// How far a job is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// Its ports are its own; the rest it has not asked for.
+    Entered,
+    /// It waits for its share.
+    Waiting,
+    /// It has its share.
+    Admitted,
+}
+
+/// A job in the ledger.
+#[derive(Debug)]
+pub struct Entry {
+    /// Which job.
+    pub id: String,
+    /// Whose, by number: the owner of the file.
+    pub uid: u32,
+    /// What it takes.
+    pub claim: Claim,
+    /// How far it is.
+    pub standing: Standing,
+    /// What it asks of the GPUs, once it has asked.
+    pub demands: Demands,
+    /// When it was entered: nanoseconds since the machine's start.
+    ticket: u64,
+    /// Its file, whose lock is held by its maker alone.
+    own: Option<Own>,
+}
+
+/// The file of a job that this process has entered.
+#[derive(Debug)]
+struct Own {
+    path: PathBuf,
+    _locked: File,
+    /// Its GPUs.
+    _devices: Held,
+}
+
+/// What a file holds.
+#[derive(Debug, Serialize, Deserialize)]
+struct Content {
+    id: String,
+    ticket: u64,
+    claim: Claim,
+    #[serde(default, skip_serializing_if = "Demands::is_empty")]
+    demands: Demands,
+}
+
+/// What was decided about a job that asked.
+#[derive(Debug)]
+pub(super) struct Decision<T> {
+    /// How far it is now.
+    pub(super) standing: Standing,
+    /// What it has of the GPUs, held.
+    pub(super) leased: Option<(Leased, Held)>,
+    /// What it hears.
+    pub(super) answer: Result<T>,
+}
+
+const STANDINGS: [(Standing, &str); 3] =
+    [(Standing::Entered, "entered"), (Standing::Waiting, "waiting"), (Standing::Admitted, "admitted")];
+
+/// The standing of numbers that a command has chosen for a job whose supervisor is not there yet.
+const CHOSEN: &str = "chosen";
+
+impl Drop for Own {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+impl Entry {
+    /// Whether it asked before another.
+    pub(super) fn is_before(&self, other: &Self) -> bool {
+        (self.ticket, self.uid, &self.id) < (other.ticket, other.uid, &other.id)
+    }
+}
+
+impl Ledger {
+    /// The machine's; where that cannot be had, one of this user's own beside their jobs' state, which
+    /// [`said`](Self::said) tells.
+    pub fn standard(places: &Places) -> Result<Self> {
+        let named = std::env::var_os(FOLDER_VARIABLE).map(PathBuf::from).filter(|path| path.is_absolute());
+        let folder = named.unwrap_or_else(|| PathBuf::from(FOLDER));
+        match make_for_all(&folder) {
+            Ok(()) => Ok(Self { folder, said: None }),
+            Err(errno) => {
+                let own = places.state.with_file_name("claims");
+                DirBuilder::new()
+                    .recursive(true)
+                    .mode(0o700)
+                    .create(&own)
+                    .map_err(|error| jobc_sys::error::machine("make the folder", &own, &error))?;
+                let why = jobc_sys::error::describe(errno);
+                let said = format!(
+                    "jobs of other users are not counted: `{}` cannot be used: {why}",
+                    folder.display()
+                );
+                Ok(Self { folder: own, said: Some(said) })
+            }
+        }
+    }
+
+    /// The ledger in a folder that is there.
+    pub fn at(folder: impl Into<PathBuf>) -> Self {
+        Self { folder: folder.into(), said: None }
+    }
+
+    /// Its folder: whoever waits for room may watch it for changes (inotify(7)).
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The jobs in it whose supervisors are there.
+    pub fn entries(&self) -> Result<Vec<Entry>> {
+        let _locked = self.lock()?;
+        self.choices();
+        Ok(self.read(None))
+    }
+
+    /// Writes a job in; also returns the others that are there.
+    pub(super) fn enter(&self, id: &JobId, claim: &Claim) -> Result<(Entry, Vec<Entry>)> {
+        let _locked = self.lock()?;
+        let others = self.read(None);
+        let ticket = since_start();
+        let uid = rustix::process::geteuid().as_raw();
+        let demands = Demands::default();
+        let content = Content { id: id.to_string(), ticket, claim: claim.clone(), demands };
+        // Two jobs of one name in different state folders are two; so are two entries of one process.
+        let rest = format!("{uid}-{id}-{}-{ticket:x}", std::process::id());
+        let path = self.folder.join(format!("entered-{rest}"));
+        let locked = write(&path, &content)?;
+        // What was chosen for this job is now its own.
+        for (path, chosen) in self.choices() {
+            if chosen.claim.ports.iter().all(|port| claim.ports.contains(port)) {
+                let _ = std::fs::remove_file(path);
+            }
+        }
+        let entry = Entry {
+            id: content.id,
+            uid,
+            claim: content.claim,
+            standing: Standing::Entered,
+            demands: content.demands,
+            ticket,
+            own: Some(Own { path, _locked: locked, _devices: Held::default() }),
+        };
+        Ok((entry, others))
+    }
+
+    /// Decides about an entry with all others before its eyes, while nobody else does.
+    pub(super) fn settle<T>(
+        &self,
+        entry: &mut Entry,
+        demands: &Demands,
+        decide: impl FnOnce(&Entry, &[Entry]) -> Decision<T>,
+    ) -> Result<T> {
+        let _locked = self.lock()?;
+        let own = entry.own.as_ref().map(|own| own.path.as_path());
+        // Who has only entered is nobody to wait for, and need not be read.
+        let others = self.read_those(own, |standing| standing != Standing::Entered);
+        let Decision { standing, leased, answer } = decide(entry, &others);
+        if standing == entry.standing && leased.is_none() {
+            return answer;
+        }
+        let Some(own) = &mut entry.own else { return answer };
+        let word = STANDINGS.iter().find(|(known, _)| *known == standing).map_or("", |(_, word)| word);
+        let name = own.path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let rest = name.split_once('-').map_or("", |(_, rest)| rest);
+        let path = self.folder.join(format!("{word}-{rest}"));
+        if leased.is_none() && entry.demands == *demands {
+            std::fs::rename(&own.path, &path)
+                .map_err(|error| jobc_sys::error::machine("rename", &own.path, &error))?;
+            own.path = path;
+        } else {
+            let (leased, devices) = leased.unwrap_or_default();
+            let (id, ticket) = (entry.id.clone(), entry.ticket);
+            let claim = Claim { leased, ..entry.claim.clone() };
+            let content = Content { id, ticket, claim, demands: demands.clone() };
+            let locked = write(&path, &content)?;
+            // For a moment there are two of it: at worst somebody who could not wait for the lock counts it twice.
+            let new = Own { path, _locked: locked, _devices: devices };
+            drop(std::mem::replace(own, new));
+            entry.claim = content.claim;
+            entry.demands = content.demands;
+        }
+        entry.standing = standing;
+        answer
+    }
+
+    /// Chooses ports that no job has and nobody has just chosen, and keeps them for a minute.
+    ///
+    /// `choose` is given what is taken, and returns its choice.
+    pub(super) fn choose_ports(
+        &self,
+        choose: impl FnOnce(&dyn Fn(u16) -> bool) -> Result<Vec<u16>>,
+    ) -> Result<()> {
+        let _locked = self.lock()?;
+        let mut taken: Vec<u16> = self.read(None).into_iter().flat_map(|entry| entry.claim.ports).collect();
+        taken.extend(self.chosen());
+        let ports = choose(&|port| taken.contains(&port))?;
+        if ports.is_empty() {
+            return Ok(());
+        }
+        let ticket = since_start();
+        let claim = Claim { ports, ..Claim::default() };
+        let uid = rustix::process::geteuid().as_raw();
+        let name = format!("{CHOSEN}-{uid}-{}-{ticket:x}", std::process::id());
+        // Its lock goes with the return, and its age is what counts.
+        let content = Content { id: String::new(), ticket, claim, demands: Demands::default() };
+        write(&self.folder.join(name), &content).map(drop)
+    }
+
+    /// The ports that were chosen within the last minute.
+    fn chosen(&self) -> Vec<u16> {
+        self.choices().into_iter().flat_map(|(_, content)| content.claim.ports).collect()
+    }
+
+    /// The choices of the last minute, with their files. Older ones are removed, if they are this user's.
+    fn choices(&self) -> Vec<(PathBuf, Content)> {
+        let now = since_start();
+        let mut choices = Vec::new();
+        for (name, path) in self.names() {
+            if !name.starts_with(CHOSEN) {
+                continue;
+            }
+            let Some((_, _, content)) = open(&path) else { continue };
+            match now.checked_sub(content.ticket) {
+                Some(age) if u128::from(age) < KEPT.as_nanos() => choices.push((path, content)),
+                _ => drop(std::fs::remove_file(&path)),
+            }
+        }
+        choices
+    }
+
+    /// Reads the entries whose makers live, but for one's own; what is left of the dead of this user is removed.
+    fn read(&self, own: Option<&Path>) -> Vec<Entry> {
+        self.read_those(own, |_| true)
+    }
+
+    fn read_those(&self, own: Option<&Path>, wanted: impl Fn(Standing) -> bool) -> Vec<Entry> {
+        let mut entries = Vec::new();
+        for (name, path) in self.names() {
+            let standing = STANDINGS.iter().find(|(_, word)| name.split('-').next() == Some(word));
+            let standing = standing.filter(|(standing, _)| own != Some(path.as_path()) && wanted(*standing));
+            let Some((standing, _)) = standing else { continue };
+            let Some((file, uid, content)) = open(&path) else { continue };
+            // Its maker holds the lock for as long as it lives; nobody else ever has it for longer than this question.
+            if rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared).is_ok() {
+                let _ = std::fs::remove_file(&path);
+                continue;
+            }
+            entries.push(Entry {
+                id: content.id,
+                uid,
+                claim: content.claim,
+                standing: *standing,
+                demands: content.demands,
+                ticket: content.ticket,
+                own: None,
+            });
+        }
+        entries
+    }
+
+    fn names(&self) -> Vec<(String, PathBuf)> {
+        let entries = std::fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        let mut names: Vec<(String, PathBuf)> =
+            entries.filter_map(|entry| Some((entry.file_name().into_string().ok()?, entry.path()))).collect();
+        names.sort();
+        names
+    }
+
+    /// Takes the folder's lock.
+    fn lock(&self) -> Result<OwnedFd> {
+        let failed = |errno| Error::machine(format!("open `{}`", self.folder.display()), errno);
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let folder = rustix::fs::open(&self.folder, flags, Mode::empty()).map_err(failed)?;
+        let began = Instant::now();
+        loop {
+            match rustix::fs::flock(&folder, FlockOperation::NonBlockingLockExclusive) {
+                Err(Errno::WOULDBLOCK) if began.elapsed() < PATIENCE => {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                Err(Errno::INTR) => {}
+                Ok(()) | Err(Errno::WOULDBLOCK) => return Ok(folder),
+                Err(errno) => return Err(failed(errno)),
+            }
+        }
+    }
+}
+
+/// Writes a file, locked; it has its name when it is whole.
+fn write(path: &Path, content: &Content) -> Result<File> {
+    let failed = |error: std::io::Error| {
+        jobc_sys::error::machine("write", path, &error)
+            .help("the folder must be one that everybody may write to")
+    };
+    let write = || {
+        let mut file = AtomicFile::create(path, 0o644)?;
+        rustix::fs::flock(file.file(), FlockOperation::NonBlockingLockExclusive)?;
+        file.write_all(&serde_json::to_vec(content)?)?;
+        // Others read it whatever our umask.
+        rustix::fs::fchmod(file.file(), Mode::from_raw_mode(0o644))?;
+        // What it claims ends with this process.
+        file.commit(Durability::Rename)
+    };
+    write().map_err(failed)
+}
+
+/// Opens a file of the ledger, whoever made it: the file, its owner, its content.
+fn open(path: &Path) -> Option<(File, u32, Content)> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let mut file = File::from(rustix::fs::open(path, flags, Mode::empty()).ok()?);
+    let status = rustix::fs::fstat(&file).ok()?;
+    let size = u64::try_from(status.st_size).ok()?;
+    let plain = rustix::fs::FileType::from_raw_mode(status.st_mode) == rustix::fs::FileType::RegularFile;
+    if !plain || size > LARGEST {
+        return None;
+    }
+    let mut text = Vec::new();
+    (&mut file).take(LARGEST).read_to_end(&mut text).ok()?;
+    Some((file, status.st_uid, serde_json::from_slice(&text).ok()?))
+}
+
+/// Makes a folder that everybody may write to, or sees that it is one.
+fn make_for_all(folder: &Path) -> rustix::io::Result<()> {
+    let errno = |error: &std::io::Error| Errno::from_io_error(error).unwrap_or(Errno::IO);
+    match DirBuilder::new().mode(0o755).create(folder) {
+        Ok(()) => {
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let made = rustix::fs::open(folder, flags, Mode::empty())?;
+            rustix::fs::fchmod(&made, Mode::from_raw_mode(0o1777))
+        }
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            let status = rustix::fs::lstat(folder)?;
+            if rustix::fs::FileType::from_raw_mode(status.st_mode) != rustix::fs::FileType::Directory {
+                return Err(Errno::NOTDIR);
+            }
+            let all =
+                rustix::fs::Access::READ_OK | rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK;
+            rustix::fs::accessat(rustix::fs::CWD, folder, all, rustix::fs::AtFlags::EACCESS)
+        }
+        Err(error) => Err(errno(&error)),
+    }
+}
+
+/// Nanoseconds since the machine's start, by a clock that nobody sets.
+fn since_start() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    let seconds = u64::try_from(now.tv_sec).unwrap_or_default();
+    seconds * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,84 @@
+//! Which job has which GPU, and who waits for some: the ledger as people look at it.
+
+use serde::Serialize;
+
+use super::gpus;
+use super::ledger::{Entry, Ledger, Standing};
+use jobc_gpu::lease::Slice;
+use jobc_gpu::{DeviceId, Inventory};
+use jobc_sys::error::Result;
+
+/// The GPUs in the ledger.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Overview {
+    /// What jobs have, by device.
+    pub leases: Vec<Lease>,
+    /// Who waits, in the order in which they are served.
+    pub waiting: Vec<Waiting>,
+}
+
+/// What a job has of a device.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Lease {
+    /// The device.
+    pub device: DeviceId,
+    /// What the machine calls it.
+    pub name: String,
+    /// The job's id.
+    pub job: String,
+    /// Whose it is, by number.
+    pub user: u32,
+    /// How much of it; absent: all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slice: Option<Slice>,
+}
+
+/// A job that waits for GPUs, or behind those who do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Waiting {
+    /// Its place among those who wait, from 1.
+    pub place: usize,
+    /// The job's id.
+    pub job: String,
+    /// Whose it is, by number.
+    pub user: u32,
+    /// What it lacks, in words.
+    pub waits_for: String,
+}
+
+impl Overview {
+    /// Looks into the ledger.
+    pub fn of(ledger: &Ledger, inventory: &Inventory) -> Result<Self> {
+        let mut entries = ledger.entries()?;
+        entries.sort_by(|one, other| one.is_before(other).cmp(&other.is_before(one)).reverse());
+        let mut overview = Self::default();
+        for entry in entries.iter().filter(|entry| entry.standing == Standing::Admitted) {
+            overview.leases.extend(entry.claim.leased.slots.iter().map(|slot| Lease {
+                device: slot.device,
+                name: slot.name.clone(),
+                job: entry.id.clone(),
+                user: entry.uid,
+                slice: slot.slice.clone(),
+            }));
+        }
+        overview.leases.sort_by_key(|lease| lease.device);
+        let queue = entries.iter().filter(|entry| entry.standing == Standing::Waiting);
+        for (place, entry) in (1..).zip(queue).filter(|(_, entry)| !entry.demands.is_empty()) {
+            let before = |other: &&Entry| match other.standing {
+                Standing::Admitted => true,
+                Standing::Waiting => other.is_before(entry),
+                Standing::Entered => false,
+            };
+            let before: Vec<&Entry> = entries.iter().filter(before).collect();
+            let short = gpus::lacks(&entry.claim, &entry.demands, inventory, &before, entry.uid);
+            overview.waiting.push(Waiting {
+                place,
+                job: entry.id.clone(),
+                user: entry.uid,
+                // What it has not asked for by now it will have with the next look, or it lacks something else.
+                waits_for: short.unwrap_or_else(|| "its turn".to_owned()),
+            });
+        }
+        Ok(overview)
+    }
+}

@@ -1,0 +1,168 @@
+//! Ports on the machine's own network: numbers for those that jobc chooses, and who has the one that is written.
+
+use std::collections::BTreeSet;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddrV4, SocketAddrV6};
+
+use jobc_schema::job::Network;
+use jobc_schema::plan::{JobPlan, PortPlan};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with, sockopt};
+
+use super::ledger::Ledger;
+use jobc_sys::error::{Error, Kind, Result};
+
+/// The first number that is tried: above the well-known services.
+const FIRST: u16 = 20_000;
+
+/// The first of the kernel's own numbers for outgoing connections (ip(7), `ip_local_port_range`): chosen last.
+const EPHEMERAL: u16 = 32_768;
+
+/// The numbers of a role's port, one for each instance and place.
+pub fn of(port: &PortPlan, instances: u32) -> impl Iterator<Item = u16> + '_ {
+    // A fixed number is the same for all instances: the first that listens has it.
+    let bases = if port.shared_base.is_some() { instances } else { 1 };
+    (0..bases).flat_map(|index| {
+        let first = port.shared_number(index);
+        (first..first.saturating_add(port.count)).filter_map(|number| u16::try_from(number).ok())
+    })
+}
+
+/// Gives the ports that jobc chooses numbers that are free on this machine, and keeps them until the job's supervisor has
+/// entered them; sees that written ones are free.
+///
+/// Called between the plan and the build; a plan whose tasks have addresses of their own is left as it is.
+///
+/// # Errors
+///
+/// A written port that somebody has, with who it is as far as the machine tells, or no free numbers.
+pub fn choose_for(plan: &mut JobPlan, ledger: &Ledger) -> Result<()> {
+    if matches!(plan.network, Network::Job | Network::None)
+        || plan.roles.iter().all(|role| role.ports.is_empty())
+    {
+        return Ok(());
+    }
+    ledger.choose_ports(|claimed| {
+        choose(plan, |port| claimed(port) || !is_free(port))?;
+        Ok(super::claim::of(plan).ports)
+    })
+}
+
+/// Gives the ports that jobc chooses the first numbers that are not taken, as they follow each other in the plan.
+pub fn choose(plan: &mut JobPlan, taken: impl Fn(u16) -> bool) -> Result<()> {
+    let mut used: BTreeSet<u16> = BTreeSet::new();
+    for role in &plan.roles {
+        for port in role.ports.iter().filter(|port| !port.auto) {
+            for number in of(port, role.instances) {
+                if taken(number) {
+                    return Err(somebody_has(
+                        number,
+                        &format!("roles.{}.resources.ports.{}", role.name, port.label),
+                    ));
+                }
+                used.insert(number);
+            }
+        }
+    }
+    for role in &mut plan.roles {
+        let instances = role.instances;
+        for port in role.ports.iter_mut().filter(|port| port.auto) {
+            let shared = if port.shared_base.is_some() { instances } else { 1 };
+            let length = shared.saturating_mul(port.count.max(1));
+            let written = port.shared_base.unwrap_or(u32::from(port.number));
+            let start = run_of_free(written, length, |number| taken(number) || used.contains(&number))
+                .ok_or_else(|| {
+                    Error::new(
+                        Kind::Machine,
+                        format!(
+                            "there are no {length} free ports in a row for `{}` of `{}`",
+                            port.label, role.name
+                        ),
+                    )
+                    .help("write `network: job`, so that every task has an address of its own")
+                })?;
+            if let Some(base) = &mut port.shared_base {
+                *base = u32::from(start);
+            } else {
+                // The one number of a rendezvous, which the plan also keeps for itself.
+                if let Some(distributed) = plan.distributed.as_mut().filter(|plan| plan.port == port.number) {
+                    distributed.port = start;
+                }
+                port.number = start;
+            }
+            let last = u32::from(start) + length;
+            used.extend((u32::from(start)..last).filter_map(|number| u16::try_from(number).ok()));
+        }
+    }
+    Ok(())
+}
+
+/// The first of so many free numbers in a row: where the plan has them, else from the first on.
+fn run_of_free(written: u32, length: u32, taken: impl Fn(u16) -> bool) -> Option<u16> {
+    let free =
+        |start: u32| (start..start + length).all(|number| u16::try_from(number).is_ok_and(|n| !taken(n)));
+    let below = u32::from(FIRST)..u32::from(EPHEMERAL).saturating_sub(length);
+    let above = u32::from(EPHEMERAL)..(u32::from(u16::MAX) + 1).saturating_sub(length);
+    let start = [written].into_iter().chain(below).chain(above).find(|&start| start > 0 && free(start))?;
+    u16::try_from(start).ok()
+}
+
+/// Whether a program here could listen at a port now, at every address.
+pub fn is_free(port: u16) -> bool {
+    let open = |family| {
+        let socket = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None).ok()?;
+        // As servers have it: connections that have just ended keep nobody out.
+        sockopt::set_socket_reuseaddr(&socket, true).ok()?;
+        Some(socket)
+    };
+    let four = open(AddressFamily::INET)
+        .is_none_or(|socket| bind(&socket, &SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, port)).is_ok());
+    let six = || {
+        open(AddressFamily::INET6).is_none_or(|socket| {
+            let only = sockopt::set_ipv6_v6only(&socket, true);
+            let bound = bind(&socket, &SocketAddrV6::new(Ipv6Addr::UNSPECIFIED, port, 0, 0));
+            only.is_err() || bound != Err(rustix::io::Errno::ADDRINUSE)
+        })
+    };
+    four && six()
+}
+
+fn somebody_has(port: u16, field: &str) -> Error {
+    let who = listener(port).map_or_else(String::new, |who| format!(" by {who}"));
+    Error::new(Kind::State, format!("`{field}`: port {port} is taken{who}")).help(
+        "write another number or `auto`, or `network: job`, so that every task has an address of its own",
+    )
+}
+
+/// Who listens at a port, as far as this user may see: `process 12 (python3)`.
+fn listener(port: u16) -> Option<String> {
+    let socket = ["/proc/net/tcp", "/proc/net/tcp6"]
+        .iter()
+        .find_map(|path| socket_at(&std::fs::read_to_string(path).ok()?, port).map(str::to_owned))?;
+    let wanted = format!("socket:[{socket}]");
+    let processes = std::fs::read_dir("/proc").ok()?.flatten();
+    processes
+        .filter(|entry| entry.file_name().to_string_lossy().bytes().all(|byte| byte.is_ascii_digit()))
+        .find_map(|entry| {
+            let mut open = std::fs::read_dir(entry.path().join("fd")).ok()?.flatten();
+            open.find(|fd| std::fs::read_link(fd.path()).is_ok_and(|to| to.as_os_str() == wanted.as_str()))?;
+            let name = std::fs::read_to_string(entry.path().join("comm")).unwrap_or_default();
+            Some(format!(
+                "process {} (`{}`)",
+                entry.file_name().to_string_lossy(),
+                name.trim().escape_debug()
+            ))
+        })
+}
+
+/// The number of the socket that listens at a port, in the text of /proc/net/tcp (proc_pid_net(5)).
+fn socket_at(table: &str, port: u16) -> Option<&str> {
+    const LISTENS: &str = "0A";
+    table.lines().skip(1).find_map(|line| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let (_, local) = fields.get(1)?.rsplit_once(':')?;
+        let here = u16::from_str_radix(local, 16).ok()? == port && fields.get(3) == Some(&LISTENS);
+        fields.get(9).copied().filter(|_| here)
+    })
+}
+
+#[cfg(test)]
+mod tests;

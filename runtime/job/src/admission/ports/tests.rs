@@ -1,0 +1,96 @@
+use std::net::TcpListener;
+
+use serde_json::json;
+
+use super::*;
+use jobc_fake_gpus::plan as sample;
+
+fn port(label: &str, number: u16, count: u32, shared: Option<u32>, auto: bool) -> serde_json::Value {
+    let mut port = json!({"label": label, "number": number, "count": count, "auto": auto, "publish": "none"});
+    if let Some(base) = shared {
+        port["shared_base"] = json!(base);
+    }
+    port
+}
+
+fn plan(ports: &[serde_json::Value], instances: u32) -> JobPlan {
+    sample::plan(
+        &json!({"network": "auto", "roles": [{"name": "a", "instances": instances, "ports": ports}]}),
+    )
+}
+
+fn numbers(plan: &JobPlan) -> Vec<Vec<u16>> {
+    plan.roles[0].ports.iter().map(|port| of(port, plan.roles[0].instances).collect()).collect()
+}
+
+#[test]
+fn numbers_that_are_free_stay_and_others_move() {
+    let ports = [port("x", 20_000, 2, Some(20_000), true), port("y", 20_002, 1, Some(20_004), true)];
+    let mut free = plan(&ports, 2);
+    choose(&mut free, |_| false).unwrap();
+    assert_eq!(numbers(&free), [vec![20_000, 20_001, 20_002, 20_003], vec![20_004, 20_005]]);
+    let mut taken = plan(&ports, 2);
+    choose(&mut taken, |port| [20_001, 20_005].contains(&port)).unwrap();
+    // Four in a row from the first that is free, then two that nobody has.
+    assert_eq!(numbers(&taken), [vec![20_006, 20_007, 20_008, 20_009], vec![20_002, 20_003]]);
+}
+
+#[test]
+fn the_one_number_of_a_rendezvous_moves_with_what_is_said_of_it() {
+    let mut plan = plan(&[port("rendezvous", 29_500, 1, None, true)], 4);
+    plan.distributed = serde_json::from_value(json!({
+        "framework": "torchrun", "members": [], "instances": 4, "world_size": 4, "port": 29_500,
+    }))
+    .unwrap();
+    choose(&mut plan, |port| port == 29_500).unwrap();
+    assert_eq!(numbers(&plan), [vec![20_000]]);
+    assert_eq!(plan.distributed.unwrap().port, 20_000);
+}
+
+#[test]
+fn a_written_number_is_kept_or_refused() {
+    let mut fixed = plan(&[port("http", 8080, 1, None, false), port("x", 8081, 1, Some(8080), true)], 1);
+    choose(&mut fixed, |_| false).unwrap();
+    assert_eq!(numbers(&fixed), [vec![8080], vec![20_000]]);
+    let error = choose(&mut fixed, |port| port == 8080).unwrap_err();
+    assert_eq!(error.to_string(), "`roles.a.resources.ports.http`: port 8080 is taken");
+    let error = choose(&mut plan(&[port("x", 20_000, 1, Some(20_000), true)], 1), |_| true).unwrap_err();
+    assert_eq!(error.to_string(), "there are no 1 free ports in a row for `x` of `a`");
+}
+
+#[test]
+fn the_machine_tells_who_listens() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    assert!(!is_free(port));
+    let who = super::listener(port).expect("our own descriptors are ours to see");
+    assert!(who.starts_with(&format!("process {} (`", std::process::id())), "{who}");
+    drop(listener);
+    assert!(is_free(port));
+    let six = TcpListener::bind("[::1]:0");
+    if let Ok(six) = six {
+        assert!(!is_free(six.local_addr().unwrap().port()));
+    }
+}
+
+#[test]
+fn two_commands_at_once_get_different_numbers() {
+    let dir = tempfile::tempdir().unwrap();
+    let ledger = Ledger::at(dir.path());
+    let mut all: Vec<u16> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..8)
+            .map(|_| {
+                let ledger = &ledger;
+                scope.spawn(move || {
+                    let mut plan = plan(&[port("x", 20_000, 1, Some(20_000), true)], 3);
+                    choose_for(&mut plan, ledger).unwrap();
+                    numbers(&plan).concat()
+                })
+            })
+            .collect();
+        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+    });
+    all.sort_unstable();
+    all.dedup();
+    assert_eq!(all.len(), 24);
+}

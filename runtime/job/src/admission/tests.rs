@@ -1,0 +1,177 @@
+mod many;
+
+use insta::assert_snapshot;
+use serde_json::json;
+
+use super::*;
+use crate::submission::Submission;
+use jobc_fake_gpus::plan as sample;
+use jobc_gpu::sharing::Means;
+
+const GIB: u64 = 1 << 30;
+
+/// A machine of 8 CPUs, 16 GiB and 2 GPUs.
+fn machine() -> Capacity {
+    let gpus = jobc_gpu::testing::machine(&[&[0, 1]]);
+    Capacity { cpu_millis: 8000, memory_bytes: 16 * GIB, gpus, disk_bytes: 100 * GIB }
+}
+
+/// Asks for a job's share of that machine.
+fn ask(admission: &mut Admission, plan: &JobPlan, queue: bool) -> Result<Answer> {
+    ask_of(admission, plan, &machine(), queue)
+}
+
+fn ask_of(admission: &mut Admission, plan: &JobPlan, machine: &Capacity, queue: bool) -> Result<Answer> {
+    let demands = Demands::of(plan, Submission::default().gpu_choices(), &machine.gpus, &Means::default())?;
+    admission.ask(plan, &demands, machine, queue)
+}
+
+fn job(name: &str, instances: u32, resources: &serde_json::Value) -> (JobId, JobPlan) {
+    let plan = sample::plan(&json!({"roles": [
+        {"name": "worker", "instances": instances, "resources": resources},
+        {"name": "idle"},
+    ]}));
+    (JobId { name: name.to_owned(), run: 1 }, plan)
+}
+
+fn cpus(name: &str, count: u64) -> (JobId, JobPlan) {
+    job(name, 1, &json!({"cpu_millis": count * 1000}))
+}
+
+struct Room {
+    _dir: tempfile::TempDir,
+    ledger: Ledger,
+}
+
+impl Room {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let ledger = Ledger::at(dir.path());
+        Self { _dir: dir, ledger }
+    }
+
+    fn enter(&self, job: &(JobId, JobPlan)) -> Admission {
+        Admission::enter(self.ledger.clone(), &job.0, &claim::of(&job.1)).unwrap()
+    }
+}
+
+fn told(answer: Result<Answer>) -> String {
+    match answer {
+        Ok(Answer::Admitted) => "admitted".to_owned(),
+        Ok(Answer::Waits { place, waits_for }) => format!("waits at place {place}: {waits_for}"),
+        Err(error) => format!("{error}\n{}", error.help.as_deref().unwrap_or_default()),
+    }
+}
+
+#[test]
+fn what_never_fits_is_refused_with_the_numbers_and_a_way_out() {
+    let room = Room::new();
+    let asked = |instances: u32, resources: serde_json::Value| {
+        let job = job("big", instances, &resources);
+        told(ask(&mut room.enter(&job), &job.1, true))
+    };
+    let gpu = |count: u32| json!({"gpu": {"count": count, "first": 0, "vendor": "nvidia"}});
+    assert_snapshot!(
+        [
+            asked(5, gpu(1)),
+            asked(1, gpu(3)),
+            asked(3, json!({"cpu_millis": 3500})),
+            asked(1, json!({"memory_bytes": 17 * GIB})),
+            asked(2, json!({"disk_bytes": 51 * GIB})),
+            asked(1, json!({"cpu_millis": 9000, "memory_bytes": 17 * GIB})),
+            asked(3, json!({"cpu_millis": 4000, "memory_bytes": 9 * GIB})),
+        ]
+        .join("\n\n"),
+        @r"
+    the job needs 5 GPUs, this machine has 2
+    run fewer instances with `--scale worker=2`, or without GPUs with `--no-gpu`
+
+    the job needs 3 GPUs, this machine has 2
+    run without GPUs with `--no-gpu`
+
+    the job needs 10.5 CPUs, this machine has 8
+    run fewer instances with `--scale worker=2`
+
+    the job needs 17 GiB of memory, this machine has 16 GiB
+    ask for less memory in the job file
+
+    the job needs 102 GiB of disk, this machine has 100 GiB
+    run fewer instances with `--scale worker=1`
+
+    the job needs 9 CPUs and 17 GiB of memory, this machine has 8 and 16 GiB
+    ask for fewer CPUs and less memory in the job file
+
+    the job needs 12 CPUs and 27 GiB of memory, this machine has 8 and 16 GiB
+    run fewer instances with `--scale worker=1`
+    "
+    );
+}
+
+#[test]
+fn what_does_not_fit_now_is_refused_or_waits() {
+    let room = Room::new();
+    let (first, second, third) = (cpus("first", 6), cpus("second", 4), cpus("third", 1));
+    let mut one = room.enter(&first);
+    assert_eq!(told(ask(&mut one, &first.1, false)), "admitted");
+    let mut two = room.enter(&second);
+    assert_snapshot!(told(ask(&mut two, &second.1, false)), @r"
+    the job needs 4 CPUs, and 2 of 8 are free: `first.1` has 6 CPUs
+    wait for it with `--queue`, or run fewer instances with `--scale ROLE=N`
+    ");
+    assert_snapshot!(told(ask(&mut two, &second.1, true)), @"waits at place 1: needs 4 CPUs, and 2 of 8 are free: `first.1` has 6 CPUs");
+    // First come, first served: though it would fit, it would keep the one before it waiting.
+    let mut three = room.enter(&third);
+    assert_snapshot!(told(ask(&mut three, &third.1, true)), @"waits at place 2: needs 1 CPU, and 0 of 8 are free: `first.1` has 6 CPUs, `second.1` waits for 4 CPUs");
+    // Who has not asked yet keeps nobody waiting.
+    let fourth = cpus("fourth", 8);
+    let _entered = room.enter(&fourth);
+    let fifth = cpus("fifth", 1);
+    assert!(told(ask(&mut room.enter(&fifth), &fifth.1, true)).starts_with("waits at place 3"));
+    // What takes nothing that is scarce waits for nobody.
+    let memory = job("memory", 1, &json!({"memory_bytes": GIB}));
+    assert_eq!(told(ask(&mut room.enter(&memory), &memory.1, false)), "admitted");
+    let nothing = job("nothing", 9, &json!({}));
+    assert_eq!(told(ask(&mut room.enter(&nothing), &nothing.1, false)), "admitted");
+    drop(one);
+    assert_eq!(told(ask(&mut two, &second.1, true)), "admitted");
+    assert_eq!(told(ask(&mut three, &third.1, true)), "admitted");
+    assert_eq!(told(ask(&mut two, &second.1, true)), "admitted");
+}
+
+#[test]
+fn a_port_belongs_to_one_job() {
+    let room = Room::new();
+    let with_port = |name: &str| {
+        let plan = sample::plan(&json!({"roles": [{"name": "web", "ports": [
+            {"label": "http", "number": 8080, "count": 1, "auto": false, "publish": "none"}]}]}));
+        (JobId { name: name.to_owned(), run: 1 }, plan)
+    };
+    let (one, two) = (with_port("one"), with_port("two"));
+    let entered = room.enter(&one);
+    let refused = Admission::enter(room.ledger.clone(), &two.0, &claim::of(&two.1)).unwrap_err();
+    assert_eq!(refused.to_string(), "port 8080 belongs to `one.1`");
+    drop(entered);
+    room.enter(&two);
+}
+
+#[test]
+fn of_many_that_ask_at_once_no_more_are_admitted_than_fit() {
+    let room = Room::new();
+    let admitted: Vec<Admission> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..24)
+            .map(|number| {
+                let room = &room;
+                scope.spawn(move || {
+                    let job = cpus(&format!("j{number}"), 1);
+                    let mut admission = room.enter(&job);
+                    let answer = ask(&mut admission, &job.1, true).unwrap();
+                    (admission, answer == Answer::Admitted)
+                })
+            })
+            .collect();
+        // Who waits goes on waiting meanwhile: its place is taken by nobody.
+        let all: Vec<_> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
+        all.into_iter().filter_map(|(admission, admitted)| admitted.then_some(admission)).collect()
+    });
+    assert!(!admitted.is_empty() && admitted.len() <= 8, "{}", admitted.len());
+}

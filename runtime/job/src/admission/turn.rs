@@ -1,0 +1,144 @@
+//! Turns of jobs of which only so many run at once: those of a matrix.
+//!
+//! They share a folder. A lock on `slot-<n>` is the right to run, given up with its holder; a file `turn-<n>` says that job n
+//! waits, so that those behind it let it go first.
+
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::fs::FlockOperation;
+use rustix::io::Errno;
+
+use crate::submission::Turn;
+use jobc_sys::error::{Error, Result, machine};
+
+/// How long one that has its file, and does not hold it, may still come: its supervisor is being started.
+const COMING: Duration = Duration::from_secs(10);
+
+/// A job that waits for its turn.
+#[derive(Debug)]
+pub struct Waiting {
+    turn: Turn,
+    /// Its own file, locked; removed when its turn has come, or with it.
+    own: Own,
+}
+
+/// A job's right to run; dropping it gives it to the next.
+#[derive(Debug)]
+pub struct Slot {
+    folder: PathBuf,
+    file: Option<File>,
+}
+
+#[derive(Debug)]
+struct Own {
+    path: PathBuf,
+    _locked: Option<File>,
+}
+
+impl Drop for Own {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+/// Prepares the folder for so many jobs: each has its place from now on, in whatever order their supervisors come.
+pub fn prepare(folder: &Path, jobs: u32) -> Result<()> {
+    std::fs::create_dir_all(folder).map_err(|error| machine("make the folder", folder, &error))?;
+    (0..jobs).try_for_each(|number| open(&turn_file(folder, number)).map(drop))
+}
+
+impl Waiting {
+    /// Takes a job's place among the others.
+    pub fn new(turn: &Turn) -> Result<Self> {
+        let path = turn_file(&turn.folder, turn.number);
+        let file = open(&path)?;
+        // Somebody who just looks whether we are there holds it for a moment.
+        let mut locked = try_lock(&file, &path)?;
+        for _ in 0..100 {
+            if locked {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+            locked = try_lock(&file, &path)?;
+        }
+        Ok(Self { turn: turn.clone(), own: Own { path, _locked: locked.then_some(file) } })
+    }
+
+    /// Whether its turn has come: everybody before it has had theirs, and a slot is free. Asked again once in a while.
+    pub fn try_take(&mut self) -> Result<Option<Slot>> {
+        for number in 0..self.turn.number {
+            if waits(&turn_file(&self.turn.folder, number)) {
+                return Ok(None);
+            }
+        }
+        for slot in 0..self.turn.slots.max(1) {
+            let path = self.turn.folder.join(format!("slot-{slot}"));
+            let file = open(&path)?;
+            if try_lock(&file, &path)? {
+                let _ = std::fs::remove_file(&self.own.path);
+                return Ok(Some(Slot { folder: self.turn.folder.clone(), file: Some(file) }));
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        drop(self.file.take());
+        // The last one takes the folder with it. Who is still to come has a file in it.
+        let _ = remove_if_over(&self.folder);
+    }
+}
+
+/// Removes the folder where nobody waits and nobody runs.
+fn remove_if_over(folder: &Path) -> std::io::Result<()> {
+    let mut slots = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        let is_slot = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("slot-"));
+        let file = File::open(&path)?;
+        if !is_slot || rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+            return Ok(());
+        }
+        slots.push((path, file));
+    }
+    for (path, _held) in &slots {
+        std::fs::remove_file(path)?;
+    }
+    std::fs::remove_dir(folder)
+}
+
+/// Whether the job of a turn's file still waits, or is on its way.
+fn waits(path: &Path) -> bool {
+    let Ok(file) = File::open(path) else { return false };
+    if rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared).is_err() {
+        return true;
+    }
+    // The clock may jump, which gives or takes somebody's place and no more.
+    let age = file.metadata().and_then(|status| status.modified()).ok().and_then(|made| made.elapsed().ok());
+    age.is_some_and(|age| age < COMING)
+}
+
+fn turn_file(folder: &Path, number: u32) -> PathBuf {
+    folder.join(format!("turn-{number}"))
+}
+
+fn open(path: &Path) -> Result<File> {
+    let file = OpenOptions::new().create(true).truncate(false).read(true).write(true).mode(0o600).open(path);
+    file.map_err(|error| machine("open", path, &error))
+}
+
+fn try_lock(file: &File, path: &Path) -> Result<bool> {
+    match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(true),
+        Err(Errno::WOULDBLOCK) => Ok(false),
+        Err(errno) => Err(Error::machine(format!("lock `{}`", path.display()), errno)),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,83 @@
+//! The GPUs of a single bundle: those that the command line names, with nobody to lease them.
+
+use jobc_schema::gpu::{DriverCapability, Vendor};
+use oci_spec::runtime::Spec;
+use serde::de::IntoDeserializer as _;
+use serde::de::value::{Error as ValueError, StrDeserializer};
+
+use jobc_container::bundle::Bundle;
+use jobc_container::root::Root;
+use jobc_gpu::inject::{Injector, Wants, Way, is_machine_root, value, visible_by_author};
+use jobc_gpu::{DeviceId, Inventory, Machine, pins};
+use jobc_sys::error::{Error, Kind, Result};
+
+/// The annotation with the numbers of a bundle's GPUs.
+pub(super) const ANNOTATION: &str = "dev.jobc.gpus";
+
+/// The GPUs of a bundle.
+#[derive(Debug)]
+pub struct Devices {
+    injector: Injector,
+    ids: Vec<DeviceId>,
+    way: Way,
+    capabilities: Vec<DriverCapability>,
+}
+
+impl Devices {
+    /// Those that words name, for a bundle: `0`, `0:1`, `GPU-…`, `MIG-…`.
+    ///
+    /// # Errors
+    ///
+    /// A word that names no device, or not as many as the bundle asks for.
+    pub fn of(bundle: &Bundle, words: &[String], way: Way) -> Result<Self> {
+        Self::on(Machine::here(), bundle, words, way)
+    }
+
+    pub(super) fn on(machine: Machine, bundle: &Bundle, words: &[String], way: Way) -> Result<Self> {
+        let inventory = Inventory::take(&machine);
+        let named = bundle.annotation("dev.jobc.gpu.vendor");
+        let vendor = named.and_then(word).or_else(|| inventory.gpus.first().map(|gpu| gpu.vendor));
+        let ids = pins::devices(words, vendor.unwrap_or(Vendor::Nvidia), &inventory)?;
+        let wanted = bundle.annotation(ANNOTATION).map(|numbers| numbers.split(',').count());
+        if let Some(wanted) = wanted.filter(|wanted| *wanted != ids.len()) {
+            let message = format!("the bundle asks for {wanted} GPUs, and `--devices` names {}", ids.len());
+            return Err(Error::new(Kind::Config, message)
+                .at(format!("/annotations/{}", jobc_container::config::escaped(ANNOTATION)))
+                .help(format!("name {wanted}")));
+        }
+        let capabilities = value(&bundle.config.spec, "NVIDIA_DRIVER_CAPABILITIES").unwrap_or_default();
+        let capabilities = capabilities.split(',').filter_map(word).collect();
+        Ok(Self { injector: Injector::new(machine, inventory), ids, way, capabilities })
+    }
+
+    /// What the machine calls them.
+    pub fn names(&self) -> Vec<String> {
+        self.ids.iter().map(|id| self.injector.inventory().name(*id)).collect()
+    }
+
+    /// Puts them into the configuration of the bundle's container; says what a person should know.
+    pub(super) fn give(&self, bundle: &Bundle, spec: &mut Spec, root: &Root) -> Result<Vec<String>> {
+        let visible = visible_by_author(bundle);
+        let wants = Wants {
+            capabilities: &self.capabilities,
+            injection: self.way,
+            machine_root: is_machine_root(root),
+            visible: visible.as_deref(),
+        };
+        let mut said = self.injector.inject(spec, &self.ids, &wants)?.said;
+        let is_slice = |key: &String| key.starts_with("dev.jobc.gpu.share.");
+        let shares = bundle.config.spec.annotations().iter().flatten().any(|(key, _)| is_slice(key));
+        if shares && self.ids.iter().any(|id| id.mig.is_none()) {
+            said.push(
+                "nothing keeps the bundle to its slice of a GPU; `jobc run` of the job file does".to_owned(),
+            );
+        }
+        Ok(said)
+    }
+}
+
+/// A word of the job language as its value.
+fn word<'de, T: serde::Deserialize<'de>>(word: &'de str) -> Option<T> {
+    let deserializer: StrDeserializer<'de, ValueError> = word.trim().into_deserializer();
+    T::deserialize(deserializer).ok()
+}

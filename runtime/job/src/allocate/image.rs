@@ -1,0 +1,166 @@
+//! What an image says of its process, and how it goes into a bundle that leaves it open.
+//!
+//! The annotation `dev.jobc.from-image` lists what a bundle leaves to its image (docs/oci.md). Where the image's settings come
+//! from does not matter here: from an image's configuration, or the config.json that `umoci unpack` writes beside a root.
+
+use std::path::PathBuf;
+
+use oci_spec::runtime::Process;
+
+use super::{NamedUser, named_user};
+use jobc_container::bundle::Bundle;
+use jobc_image::config::Execution;
+use jobc_sys::error::{Error, Kind, Result};
+
+/// The annotation that lists what is the image's to say.
+const LEFT: &str = "dev.jobc.from-image";
+
+/// The settings of an image.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Image {
+    /// Its variables, `NAME=value`.
+    pub env: Vec<String>,
+    /// The folder that commands start in.
+    pub cwd: Option<PathBuf>,
+    /// Who commands run as.
+    pub user: Option<ImageUser>,
+    /// Its ENTRYPOINT, where it is known apart from CMD.
+    pub entrypoint: Option<Vec<String>>,
+    /// Its whole command: ENTRYPOINT and CMD.
+    pub command: Vec<String>,
+}
+
+/// The user that an image names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ImageUser {
+    /// As in its configuration: `USER[:GROUP]`.
+    Name(String),
+    /// Looked up by whoever unpacked it: user, group, further groups.
+    Numbers(u32, u32, Vec<u32>),
+}
+
+impl Image {
+    /// The settings in a bundle that was unpacked from an image.
+    pub fn of_bundle(bundle: &Bundle) -> Self {
+        let Some(process) = bundle.config.spec.process() else { return Self::default() };
+        let user = process.user();
+        Self {
+            env: process.env().clone().unwrap_or_default(),
+            cwd: Some(process.cwd().clone()),
+            user: Some(ImageUser::Numbers(
+                user.uid(),
+                user.gid(),
+                user.additional_gids().clone().unwrap_or_default(),
+            )),
+            entrypoint: None,
+            command: process.args().clone().unwrap_or_default(),
+        }
+    }
+
+    /// The settings in an image's configuration.
+    pub fn of(config: &Execution) -> Self {
+        Self {
+            env: config.env.clone(),
+            cwd: (!config.working_dir.is_empty()).then(|| PathBuf::from(&config.working_dir)),
+            user: Some(ImageUser::Name(config.user.clone())),
+            entrypoint: Some(config.entrypoint.clone()),
+            command: [&config.entrypoint[..], &config.cmd].concat(),
+        }
+    }
+
+    /// Puts the settings into a process that leaves them open; the user is not among them, see [`user`].
+    ///
+    /// `taken` says which variables the process gets in another way.
+    pub(crate) fn apply(&self, bundle: &Bundle, process: &mut Process, taken: impl Fn(&str) -> bool) {
+        for word in left(bundle) {
+            match word {
+                "env" => self.add_variables(process, &taken),
+                "path" => self.replace_path(process),
+                "cwd" => {
+                    if let Some(cwd) = &self.cwd {
+                        process.set_cwd(cwd.clone());
+                    }
+                }
+                "entrypoint" => {
+                    let own = process.args().clone().unwrap_or_default();
+                    let entrypoint = self.entrypoint.clone().unwrap_or_default();
+                    process.set_args(Some([entrypoint, own].concat()));
+                }
+                "command" => {
+                    process.set_args(Some(self.command.clone()));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn add_variables(&self, process: &mut Process, taken: &impl Fn(&str) -> bool) {
+        let mut env = process.env().clone().unwrap_or_default();
+        for variable in &self.env {
+            let name = name(variable);
+            if !taken(name) && !env.iter().any(|there| self::name(there) == name) {
+                env.push(variable.clone());
+            }
+        }
+        process.set_env(Some(env));
+    }
+
+    fn replace_path(&self, process: &mut Process) {
+        let Some(path) = self.env.iter().find(|variable| name(variable) == "PATH") else { return };
+        let mut env = process.env().clone().unwrap_or_default();
+        match env.iter_mut().find(|variable| name(variable) == "PATH") {
+            Some(there) => there.clone_from(path),
+            None => env.push(path.clone()),
+        }
+        process.set_env(Some(env));
+    }
+}
+
+fn name(variable: &str) -> &str {
+    variable.split('=').next().unwrap_or_default()
+}
+
+/// What the bundle leaves to the image.
+fn left(bundle: &Bundle) -> impl Iterator<Item = &str> {
+    bundle.annotation(LEFT).unwrap_or_default().split(',')
+}
+
+/// Who the process runs as, where the image says it.
+pub(crate) fn user(bundle: &Bundle, image: Option<&Image>, root: &[PathBuf]) -> Result<Option<NamedUser>> {
+    let Some(image) = image.filter(|_| left(bundle).any(|word| word == "user")) else { return Ok(None) };
+    Ok(match &image.user {
+        None => None,
+        Some(ImageUser::Name(name)) if name.is_empty() => None,
+        Some(ImageUser::Name(name)) => Some(named_user(root, name)?),
+        Some(ImageUser::Numbers(uid, gid, further)) => {
+            Some(NamedUser { name: format!("{uid}:{gid}"), uid: *uid, gid: *gid, further: further.clone() })
+        }
+    })
+}
+
+/// Refuses a role whose program only its image knows, where nobody has the image's settings.
+pub(crate) fn refuse_unknown(
+    bundle: &Bundle,
+    image: Option<&Image>,
+    role: &str,
+    choice: Option<&str>,
+) -> Result<()> {
+    let what = left(bundle).find_map(|word| match (word, image) {
+        ("command", None) => Some("command"),
+        ("command", Some(image)) if image.command.is_empty() => Some("command"),
+        ("entrypoint", None) => Some("ENTRYPOINT"),
+        ("entrypoint", Some(image)) if image.entrypoint.is_none() => Some("ENTRYPOINT"),
+        _ => None,
+    });
+    let Some(what) = what else { return Ok(()) };
+    let root = choice.map_or_else(String::new, |choice| format!(", and the root `{choice}` does not say it"));
+    let error = Error::new(Kind::Config, format!("`{role}` runs the {what} of its image{root}"));
+    Err(error.help(if what == "command" {
+        format!("write what to run as `roles.{role}.run`, or give a bundle of `umoci unpack` as the root")
+    } else {
+        format!("write all of the command as `roles.{role}.run`")
+    }))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,136 @@
+//! What commands ask of a running job's supervisor: one line of JSON there, one back, over the socket `control`.
+//!
+//! Only who may enter the job's folder can connect; the supervisor compares the peer's user with its own as well.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::os::fd::AsRawFd as _;
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use rustix::fs::{Mode, OFlags};
+use serde::{Deserialize, Serialize};
+
+use crate::folder::Folder;
+use jobc_sys::error::{Error, Kind, Result};
+use jobc_sys::id::TaskId;
+
+/// What is asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Request {
+    /// The connection stays open; when the client closes it without [`Request::Leave`], the job is ended.
+    Attend {},
+    /// On an attending connection: the job goes on without the client.
+    Leave {},
+    /// Ask every task to end, and kill what is left after the grace period: the plan's, or the one given.
+    Stop {
+        /// Seconds in place of the plan's.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        grace_seconds: Option<u64>,
+    },
+    /// Send a signal to the named tasks, to all where none is named. `KILL` to all ends the job.
+    Kill {
+        /// A number, signal(7).
+        signal: i32,
+        /// The tasks.
+        #[serde(default)]
+        tasks: Vec<TaskId>,
+    },
+    /// Freeze every task.
+    Pause {},
+    /// Let every task go on.
+    Resume {},
+}
+
+/// What comes back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Answer {
+    /// It is done, or begun in the case of `Stop`.
+    Done {},
+    /// It is not, and why.
+    Refused {
+        /// What is wrong.
+        message: String,
+        /// What to do instead.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        help: Option<String>,
+    },
+}
+
+/// How long a supervisor may take to answer.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The most of a line that is read.
+const LONGEST: u64 = 1 << 20;
+
+/// A connection to a job's supervisor.
+#[derive(Debug)]
+pub struct Connection {
+    stream: UnixStream,
+}
+
+impl Connection {
+    /// Connects to the supervisor of a job; nothing where there is none.
+    pub fn open(folder: &Folder) -> Result<Option<Self>> {
+        // A socket's path has 108 bytes at most (unix(7)): it is named from its folder.
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let Ok(state) = rustix::fs::open(&folder.state, flags, Mode::empty()) else { return Ok(None) };
+        match UnixStream::connect(format!("/proc/self/fd/{}/control", state.as_raw_fd())) {
+            Ok(stream) => {
+                let timed = stream.set_read_timeout(Some(PATIENCE));
+                timed.map_err(|error| failed(folder, &error))?;
+                Ok(Some(Self { stream }))
+            }
+            Err(_) => Ok(None),
+        }
+    }
+
+    /// A connection over a socket that the supervisor has the other side of.
+    pub(crate) fn over(stream: UnixStream) -> Self {
+        Self { stream }
+    }
+
+    /// Asks, and waits for the answer.
+    pub fn ask(&mut self, folder: &Folder, request: &Request) -> Result<()> {
+        write_line(&mut self.stream, request).map_err(|error| failed(folder, &error))?;
+        let answer: Option<Answer> = read_line(&self.stream).map_err(|error| failed(folder, &error))?;
+        match answer {
+            Some(Answer::Done {}) => Ok(()),
+            Some(Answer::Refused { message, help }) => {
+                let error = Error::new(Kind::State, message);
+                Err(if let Some(help) = help { error.help(help) } else { error })
+            }
+            None => {
+                Err(Error::new(Kind::State, format!("the supervisor of job `{}` ended meanwhile", folder.id)))
+            }
+        }
+    }
+
+    /// The socket itself, to wait for its end.
+    pub fn stream(&self) -> &UnixStream {
+        &self.stream
+    }
+}
+
+/// Writes a value as a line.
+pub fn write_line(stream: &mut UnixStream, value: &impl Serialize) -> std::io::Result<()> {
+    let mut line = serde_json::to_vec(value)?;
+    line.push(b'\n');
+    stream.write_all(&line)
+}
+
+/// Reads a value from a line; nothing at the end.
+pub fn read_line<T: for<'de> Deserialize<'de>>(stream: &UnixStream) -> std::io::Result<Option<T>> {
+    let mut line = Vec::new();
+    BufReader::with_capacity(1, stream.take(LONGEST)).read_until(b'\n', &mut line)?;
+    if line.is_empty() {
+        return Ok(None);
+    }
+    Ok(Some(serde_json::from_slice(&line)?))
+}
+
+fn failed(folder: &Folder, error: &std::io::Error) -> Error {
+    Error::new(Kind::State, format!("the supervisor of job `{}` does not answer: {error}", folder.id))
+        .help(format!("`jobc kill --force {}` ends it", folder.id))
+}

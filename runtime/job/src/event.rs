@@ -1,0 +1,115 @@
+//! What happens to a job: the lines of `events.jsonl`, appended by its supervisor alone.
+
+mod reader;
+
+use std::fs::{File, OpenOptions};
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+pub use reader::Reader;
+
+use crate::folder::Folder;
+use crate::time::Time;
+use jobc_sys::error::{Result, machine};
+use jobc_sys::id::TaskId;
+
+/// Something that happened.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Event {
+    /// When.
+    pub time: Time,
+    /// What.
+    pub event: Kind,
+    /// To which task; to the whole job where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<TaskId>,
+    /// To which attempt of the task, from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempt: Option<u32>,
+    /// More of it, by the kind: see docs/runtime.md.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub detail: Value,
+}
+
+/// The kinds of events, in the order of a life that goes well.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// The job was handed in.
+    Submitted,
+    /// There is no room, or it is not its turn: `waits_for`, `place`.
+    Queued,
+    /// It has its share of the machine: `claim`.
+    Scheduled,
+    /// A volume is being fetched: `volume`, `from`, `bytes`.
+    Fetching,
+    /// A volume is there: `volume`, `path`.
+    DataReady,
+    /// A root file system is there: `image`, `root`.
+    ImageReady,
+    /// The job's network is there: `network`.
+    NetworkReady,
+    /// Something became of the job's network: `way_out` (`lost`, `restored`, `gone`) or `network` (`lost`), `why`, `by`.
+    NetworkChanged,
+    /// A task's container is made: `container`, `pid`.
+    Created,
+    /// A task's root and volumes are mounted: `mounts`.
+    Mounted,
+    /// A task's program runs: `pid`.
+    Started,
+    /// A task is ready: `after_ms`.
+    Ready,
+    /// A task was not ready in time, or with `keep` is not any more: `why`.
+    NotReady,
+    /// What a task used, once in a while and at its end: the fields of a sample.
+    Sampled,
+    /// A task, role or job is tried again: `scope`, `attempt`, `backoff_ms`, `why`.
+    Retried,
+    /// Everything is frozen.
+    Paused,
+    /// Everything goes on.
+    Resumed,
+    /// The job is being ended: `why`.
+    Stopping,
+    /// A task or the job ended: `exit_code`, `explanation`.
+    Ended,
+    /// Outputs and logs are complete: `outputs`.
+    Saved,
+}
+
+/// The file that events are appended to.
+#[derive(Debug)]
+pub struct Events {
+    file: File,
+}
+
+impl Event {
+    /// Something that happens to the job now.
+    pub fn of_job(event: Kind, detail: Value) -> Self {
+        Self { time: Time::now(), event, task: None, attempt: None, detail }
+    }
+
+    /// Something that happens to an attempt of a task now.
+    pub fn of_task(event: Kind, task: TaskId, attempt: u32, detail: Value) -> Self {
+        Self { time: Time::now(), event, task: Some(task), attempt: Some(attempt), detail }
+    }
+}
+
+impl Events {
+    /// Opens a job's file; it is made where it is not there.
+    pub fn open(folder: &Folder) -> Result<Self> {
+        let path = folder.events_file();
+        let file = OpenOptions::new().create(true).append(true).mode(0o600).open(&path);
+        Ok(Self { file: file.map_err(|error| machine("open", &path, &error))? })
+    }
+
+    /// Appends an event, in one write so that readers see whole lines.
+    pub fn push(&mut self, event: &Event) -> std::io::Result<()> {
+        let mut line = serde_json::to_vec(event)?;
+        line.push(b'\n');
+        self.file.write_all(&line)
+    }
+}

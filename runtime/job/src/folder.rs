@@ -1,0 +1,295 @@
+//! Where a job's files are.
+//!
+//! A job has two folders. The *state* folder holds what must not outlive the machine's uptime: the lock that its
+//! supervisor holds, the control socket, the built bundles, the containers' folders. The *record* folder holds what people
+//! look at later: `job.json` (a [`Record`](crate::record::Record)), `events.jsonl`, samples and logs. Both are plain files that any
+//! later `jobc` reads; whether a job still runs is told by the lock alone, which the kernel drops with its holder.
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::ErrorKind;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::FlockOperation;
+use rustix::io::Errno;
+
+use jobc_container::secret_directory::Place;
+use jobc_container::state::store::Store;
+use jobc_sys::error::{Error, Kind, Result, machine};
+use jobc_sys::id::{JobId, TaskId};
+use jobc_sys::write_atomic::{Durability, write_atomic};
+
+/// The name of the link in a job's record folder that leads to its state folder.
+const STATE: &str = "state";
+
+/// Where this user's jobs are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Places {
+    /// State of jobs, a folder each; gone after a restart of the machine.
+    pub state: PathBuf,
+    /// Records of jobs, a folder each; they stay.
+    pub records: PathBuf,
+}
+
+/// The folders of one job. Nothing of them need be there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Folder {
+    /// The job.
+    pub id: JobId,
+    /// Its state folder.
+    pub state: PathBuf,
+    /// Its record folder.
+    pub record: PathBuf,
+}
+
+impl Places {
+    /// The places of this user: state beside the containers' ([`Store::standard`]), records in `$XDG_STATE_HOME/jobc`, which
+    /// is `~/.local/state/jobc` where the variable is not set (XDG Base Directory Specification).
+    pub fn standard() -> Result<Self> {
+        let containers = Store::standard()?;
+        let state = containers.root().with_file_name("jobs");
+        let variable = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        let home =
+            variable("XDG_STATE_HOME").or_else(|| variable("HOME").map(|home| home.join(".local/state")));
+        let home = home.ok_or_else(|| {
+            Error::new(Kind::Machine, "nobody says where records belong")
+                .help("set `HOME`, or `XDG_STATE_HOME` to a folder that you may write to")
+        })?;
+        Ok(Self { state, records: home.join("jobc/jobs") })
+    }
+
+    /// The folders of a job.
+    ///
+    /// Its state is where the command that started it put it: one of cron(8) or su(1) has no `XDG_RUNTIME_DIR`, or another's, and
+    /// must not take a job for lost that it looks for elsewhere.
+    pub fn job(&self, id: &JobId) -> Folder {
+        let name = id.to_string();
+        let record = self.records.join(&name);
+        let is_own = |state: &PathBuf| {
+            let uid = rustix::process::geteuid().as_raw();
+            state.is_absolute()
+                && state.ends_with(&name)
+                && std::fs::symlink_metadata(state).is_ok_and(|status| status.is_dir() && status.uid() == uid)
+        };
+        let state = std::fs::read_link(record.join(STATE)).ok().filter(is_own);
+        Folder { id: id.clone(), state: state.unwrap_or_else(|| self.state.join(&name)), record }
+    }
+
+    /// Makes the folders of a new run of a job, with the next number.
+    ///
+    /// The record folder's making is what takes the number, so that two commands at once get two numbers.
+    pub fn create(&self, name: &str) -> Result<Folder> {
+        for parent in [&self.state, &self.records] {
+            let made = DirBuilder::new().recursive(true).mode(0o700).create(parent);
+            made.map_err(|error| machine("make the folder", parent, &error))?;
+        }
+        let taken = self.list()?.into_iter().filter(|id| id.name == name).map(|id| id.run).max().unwrap_or(0);
+        for run in taken + 1..=u32::MAX {
+            let id = JobId { name: name.to_owned(), run };
+            let (state, record) = (self.state.join(id.to_string()), self.records.join(id.to_string()));
+            let folder = Folder { id, state, record };
+            match DirBuilder::new().mode(0o700).create(&folder.record) {
+                Ok(()) => {
+                    let made = DirBuilder::new().mode(0o700).create(&folder.state);
+                    let Err(error) = made else {
+                        let link = folder.record.join(STATE);
+                        symlink(&folder.state, &link)
+                            .map_err(|error| machine("make the link", &link, &error))?;
+                        return Ok(folder);
+                    };
+                    let _ = std::fs::remove_dir(&folder.record);
+                    // The same user with other places for records has taken the number meanwhile.
+                    if error.kind() != ErrorKind::AlreadyExists {
+                        return Err(machine("make the folder", &folder.state, &error));
+                    }
+                }
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(machine("make the folder", &folder.record, &error)),
+            }
+        }
+        Err(Error::new(Kind::State, format!("the job `{name}` has no number left for another run"))
+            .help("`jobc gc` removes old records"))
+    }
+
+    /// The ids of all jobs that have a record or state, by name and run.
+    pub fn list(&self) -> Result<Vec<JobId>> {
+        let mut ids = Vec::new();
+        for parent in [&self.records, &self.state] {
+            let entries = match std::fs::read_dir(parent) {
+                Ok(entries) => entries,
+                Err(error) if error.kind() == ErrorKind::NotFound => continue,
+                Err(error) => return Err(machine("read the folder", parent, &error)),
+            };
+            let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+            ids.extend(names.filter_map(|name| name.parse::<JobId>().ok()));
+        }
+        ids.sort_by(|a, b| (&a.name, a.run).cmp(&(&b.name, b.run)));
+        ids.dedup();
+        Ok(ids)
+    }
+
+    /// The job that a person means: an id (`train.2`), or a name, which is its newest run.
+    pub fn find(&self, word: &str) -> Result<Folder> {
+        let ids = self.list()?;
+        let wanted = match word.parse::<JobId>() {
+            Ok(id) => ids.contains(&id).then_some(id),
+            Err(_) => ids.iter().filter(|id| id.name == word).max_by_key(|id| id.run).cloned(),
+        };
+        wanted.map(|id| self.job(&id)).ok_or_else(|| {
+            Error::new(Kind::State, format!("there is no job `{}`", word.escape_debug()))
+                .help("`jobc ps --all` lists the jobs of this user")
+        })
+    }
+}
+
+impl Folder {
+    /// What is known of the job ([`crate::record::Record`]).
+    pub fn record_file(&self) -> PathBuf {
+        self.record.join("job.json")
+    }
+
+    /// What has happened to it, a line each ([`crate::event::Event`]).
+    pub fn events_file(&self) -> PathBuf {
+        self.record.join("events.jsonl")
+    }
+
+    /// What its tasks used, a line each time ([`crate::metrics`]).
+    pub fn samples_file(&self) -> PathBuf {
+        self.record.join("samples.jsonl")
+    }
+
+    /// The plan that is carried out, schema `plan.v1`, of this one job.
+    pub fn plan_file(&self) -> PathBuf {
+        self.record.join("plan.json")
+    }
+
+    /// The logs of a task: numbered parts, see [`crate::logs`].
+    pub fn logs(&self, task: &TaskId) -> PathBuf {
+        self.record.join("logs").join(task.to_string())
+    }
+
+    /// What its supervisor was asked for ([`crate::submission::Submission`]).
+    pub fn submission_file(&self) -> PathBuf {
+        self.state.join("submission.json")
+    }
+
+    /// The output of `jobc build` that is carried out.
+    pub fn build(&self) -> PathBuf {
+        self.state.join("build")
+    }
+
+    /// The bundle of a task, as it was built.
+    pub fn bundle(&self, task: &TaskId) -> PathBuf {
+        self.build().join("oci").join(task.to_string())
+    }
+
+    /// Where its secrets lie as files. Nothing is made yet.
+    pub fn secrets(&self) -> Result<Place> {
+        Place::beside(&self.state, &self.id.to_string())
+    }
+
+    /// The containers of its tasks; a container's id is `<job id>.<task>`, so that one name tells all of it.
+    pub fn containers(&self) -> Store {
+        Store::new(self.state.join("containers"))
+    }
+
+    /// The socket that its supervisor listens on ([`crate::control`]).
+    pub fn control(&self) -> PathBuf {
+        self.state.join("control")
+    }
+
+    /// Takes the lock that says that the job has a supervisor; nothing where another process holds it.
+    ///
+    /// It lasts as long as the file is open in this process.
+    pub fn try_lock(&self) -> Result<Option<File>> {
+        let path = self.state.join("lock");
+        let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&path);
+        let file = file.map_err(|error| machine("open", &path, &error))?;
+        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Some(file)),
+            Err(Errno::WOULDBLOCK) => Ok(None),
+            Err(errno) => Err(Error::machine(format!("lock `{}`", path.display()), errno)),
+        }
+    }
+
+    /// Removes everything that is kept of the job, the record last: as long as it is there, the job is found.
+    pub fn remove(&self) -> Result<()> {
+        jobc_container::remove::remove(&self.state)?;
+        jobc_container::remove::remove(&self.record)
+    }
+
+    /// Whether a supervisor is there.
+    pub fn is_supervised(&self) -> bool {
+        self.state.is_dir() && matches!(self.try_lock(), Ok(None))
+    }
+}
+
+/// Replaces a file in one step: readers see the old content or the new.
+pub fn replace(path: &Path, bytes: &[u8], durability: Durability) -> Result<()> {
+    write_atomic(path, bytes, 0o600, durability).map_err(|error| machine("write", path, &error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn places() -> (tempfile::TempDir, Places) {
+        let dir = tempfile::tempdir().unwrap();
+        let places = Places { state: dir.path().join("s"), records: dir.path().join("r") };
+        (dir, places)
+    }
+
+    #[test]
+    fn runs_are_numbered_and_a_name_means_the_newest() {
+        let (_dir, places) = places();
+        for expected in ["train.1", "train.2"] {
+            assert_eq!(places.create("train").unwrap().id.to_string(), expected);
+        }
+        places.create("train-0").unwrap();
+        assert_eq!(places.find("train").unwrap().id.to_string(), "train.2");
+        assert_eq!(places.find("train.1").unwrap().id.to_string(), "train.1");
+        assert_eq!(places.find("nope").unwrap_err().to_string(), "there is no job `nope`");
+        let all: Vec<String> = places.list().unwrap().iter().map(ToString::to_string).collect();
+        assert_eq!(all, ["train.1", "train.2", "train-0.1"]);
+    }
+
+    #[test]
+    fn two_commands_at_once_get_two_numbers() {
+        let (_dir, places) = places();
+        let mut ids: Vec<String> = std::thread::scope(|scope| {
+            let threads: Vec<_> =
+                (0..8).map(|_| scope.spawn(|| places.create("a").unwrap().id.to_string())).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        ids.sort();
+        assert_eq!(ids, (1..=8).map(|run| format!("a.{run}")).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_command_with_another_place_for_state_finds_the_job_where_it_is() {
+        let (dir, places) = places();
+        let folder = places.create("a").unwrap();
+        let _lock = folder.try_lock().unwrap().unwrap();
+        let other = Places { state: dir.path().join("other"), ..places.clone() };
+        assert_eq!(other.find("a").unwrap(), folder);
+        assert!(other.find("a").unwrap().is_supervised());
+        // Gone with a restart of the machine, it is nowhere; nor is it what the link leads to by another name.
+        std::fs::remove_dir_all(&folder.state).unwrap();
+        assert_eq!(other.job(&folder.id).state, other.state.join("a.1"));
+        let link = folder.record.join(STATE);
+        std::fs::remove_file(&link).unwrap();
+        symlink(dir.path(), &link).unwrap();
+        assert_eq!(places.job(&folder.id), folder);
+    }
+
+    #[test]
+    fn the_lock_says_whether_there_is_a_supervisor() {
+        let (_dir, places) = places();
+        let folder = places.create("a").unwrap();
+        assert!(!folder.is_supervised());
+        let lock = folder.try_lock().unwrap().unwrap();
+        assert!(folder.is_supervised());
+        drop(lock);
+        assert!(!folder.is_supervised());
+    }
+}

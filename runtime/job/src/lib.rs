@@ -1,0 +1,27 @@
+//! Jobs on this host.
+//!
+//! A job is plain files that every command reads: [`folder`] says where they are, [`record`] and [`event`] what is in them.
+//! [`admission`], [`provision`], [`secrets`] and [`network`] are what a job has before its first task; [`lifecycle`] decides its
+//! course and touches nothing; [`supervisor`] carries out what is decided, over containers, [`ready`], [`logs`] and [`metrics`].
+//! [`recover`] finds jobs whose supervisor was killed.
+#![cfg(target_os = "linux")]
+#![allow(clippy::similar_names, reason = "uid and gid, list and last: the words of the subject")]
+
+pub mod admission;
+pub mod allocate;
+pub mod clean;
+pub mod control;
+pub mod event;
+pub mod folder;
+pub mod lifecycle;
+pub mod logs;
+pub mod metrics;
+pub mod network;
+pub mod provision;
+pub mod ready;
+pub mod record;
+pub mod recover;
+pub mod secrets;
+pub mod submission;
+pub mod supervisor;
+pub mod time;

@@ -1,0 +1,232 @@
+//! A job's course, decided: which task is made, let go, watched, signalled and tried again, and when the job is over.
+//!
+//! Nothing here touches the machine. The supervisor tells what happened as an [`Input`] with the time, and carries out the
+//! [`Action`]s that come back; so every rule of `needs`, gangs, thresholds, retries, time limits and stopping is tested
+//! with a made-up clock. Times are durations since the supervisor began, by a clock that never jumps.
+//!
+//! The rules are those of docs/job.md; where that is silent, of docs/runtime.md, "The course of a job". A step costs what it
+//! changes, not what the job has: a job of 10,000 tasks is counted by role, never searched.
+//!
+//! [`turn`] alone changes a task's state and keeps the counts right; [`settle`] draws the conclusions at the end of each
+//! step; [`attempt`] is what an attempt's events mean, [`retry`] and [`ending`] what comes after a failure and at the end.
+
+mod action;
+mod attempt;
+pub(crate) mod clock;
+mod ending;
+mod explain;
+mod gang;
+mod input;
+mod retry;
+mod role;
+mod settle;
+mod task;
+mod timers;
+mod turn;
+mod verdict;
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use jobc_schema::plan::{GangPlan, JobPlan};
+
+use crate::record::{JobState, TaskState};
+use jobc_sys::id::TaskId;
+
+pub use action::Action;
+use clock::Clock;
+use gang::Gang;
+pub use input::Input;
+use role::Role;
+use task::{Course, RoleNumber};
+pub use task::{Task, TaskNumber};
+use timers::{Timer, Timers};
+use verdict::Verdict;
+
+/// Where the whole job is.
+#[derive(Debug)]
+enum Phase {
+    /// Nothing may be made yet.
+    Preparing,
+    /// Tasks are made and run.
+    Running,
+    /// Everything is ended, to be tried again when the wait is over.
+    Restarting {
+        /// Whether it is.
+        due: bool,
+    },
+    /// Everything is ended for good.
+    Ending(Verdict),
+    /// Nothing runs.
+    Over(JobState),
+}
+
+/// A job's course.
+#[derive(Debug)]
+pub struct Lifecycle {
+    gang: GangPlan,
+    timeout: Option<Duration>,
+    roles: Vec<Role>,
+    tasks: Vec<Task>,
+    courses: Vec<Course>,
+    gangs: Vec<Gang>,
+    clock: Clock,
+    timers: Timers,
+    phase: Phase,
+    attempt: u32,
+    /// Tasks that have a process, or will have one at any moment.
+    alive: usize,
+    /// Tasks that are over.
+    ended: usize,
+    /// Whether there are tasks that only serve, and those that they serve have not ended.
+    serving: bool,
+    /// Tasks that others serve and that are not over.
+    launching: usize,
+    /// Whether any program has run.
+    ran: bool,
+    /// Roles whose counts changed: those that need them may start now, or never.
+    changed: BTreeSet<RoleNumber>,
+    /// Roles whose needs were met in this step.
+    opened: BTreeSet<RoleNumber>,
+    /// Roles with tasks to make and room to make them.
+    wanting: BTreeSet<RoleNumber>,
+    /// Roles that are ended to be tried again.
+    restarting: BTreeSet<RoleNumber>,
+    /// Gangs that may be complete.
+    complete: BTreeSet<usize>,
+    /// Tasks that may be let go.
+    startable: Vec<TaskNumber>,
+    /// What is to be done, gathered during a step.
+    actions: Vec<Action>,
+}
+
+impl Lifecycle {
+    /// The course of a planned job, before anything has happened.
+    pub fn new(plan: &JobPlan) -> Self {
+        let roles = role::of_plan(plan);
+        let tasks = roles.iter().enumerate().flat_map(|(role, planned)| {
+            (0..planned.instances).map(move |index| Task {
+                id: TaskId::new(&planned.name, index),
+                role,
+                state: TaskState::Waiting,
+                attempt: 0,
+                exit: None,
+                reason: None,
+            })
+        });
+        let tasks: Vec<Task> = tasks.collect();
+        let courses: Vec<Course> = tasks.iter().map(|task| roles[task.role].course(task.id.index)).collect();
+        Self {
+            gang: plan.gang,
+            timeout: plan.timeout_seconds.map(Duration::from_secs),
+            roles,
+            tasks,
+            gangs: Vec::new(),
+            clock: Clock::default(),
+            timers: Timers::default(),
+            phase: Phase::Preparing,
+            attempt: 1,
+            alive: 0,
+            ended: 0,
+            serving: courses.iter().any(|course| course.serves),
+            launching: courses.iter().filter(|course| course.launches).count(),
+            ran: false,
+            courses,
+            changed: BTreeSet::new(),
+            opened: BTreeSet::new(),
+            wanting: BTreeSet::new(),
+            restarting: BTreeSet::new(),
+            complete: BTreeSet::new(),
+            startable: Vec::new(),
+            actions: Vec::new(),
+        }
+    }
+
+    /// Takes in what happened at a time, and says what to do, in order.
+    ///
+    /// What cannot be (a task ready that does not run) changes nothing, so a report that comes late does no harm.
+    pub fn step(&mut self, now: Duration, input: Input) -> Vec<Action> {
+        if matches!(self.phase, Phase::Over(_)) {
+            return Vec::new();
+        }
+        let time = self.clock.at(now);
+        match input {
+            Input::Prepared => self.begin(time),
+            Input::Created(task) => self.created(time, task),
+            Input::Started(task) => self.started(time, task),
+            Input::NotStarted { task, code, why } => self.not_started(time, task, code, why),
+            Input::Ready(task) => self.ready(task),
+            Input::NotReady { task, why } => self.not_ready(time, task, why),
+            Input::Ended { task, exit, note } => self.ended(time, task, exit, note),
+            Input::Stop { grace, why } => self.stop(time, grace, &why),
+            Input::Kill { why } => self.kill(time, &why),
+            Input::Broken { why } => self.broken(time, &why),
+            Input::Paused if matches!(self.phase, Phase::Ending(_)) => {}
+            Input::Paused => self.clock.pause(),
+            Input::Resumed => self.clock.resume(),
+            Input::Tick => {}
+        }
+        while let Some(timer) = self.timers.take_due(time) {
+            self.ring(time, timer);
+        }
+        self.settle(time);
+        std::mem::take(&mut self.actions)
+    }
+
+    /// When an [`Input::Tick`] is wanted next, by the clock of [`Lifecycle::step`].
+    pub fn next_tick(&self) -> Option<Duration> {
+        self.timers.next().and_then(|time| self.clock.when(time))
+    }
+
+    /// The tasks by number.
+    pub fn tasks(&self) -> &[Task] {
+        &self.tasks
+    }
+
+    /// Where the job is in its life: preparing, running, paused, stopping, or how it ended.
+    pub fn state(&self) -> JobState {
+        match &self.phase {
+            Phase::Over(state) => *state,
+            Phase::Ending(_) => JobState::Stopping,
+            _ if self.clock.is_paused() => JobState::Paused,
+            Phase::Preparing => JobState::Preparing,
+            Phase::Running | Phase::Restarting { .. } => JobState::Running,
+        }
+    }
+
+    /// Which attempt of the whole job this is, from 1.
+    pub fn attempt(&self) -> u32 {
+        self.attempt
+    }
+
+    /// Begins to make tasks.
+    fn begin(&mut self, time: Duration) {
+        if !matches!(self.phase, Phase::Preparing) {
+            return;
+        }
+        self.phase = Phase::Running;
+        if let Some(timeout) = self.timeout {
+            self.timers.set(Timer::Job, time + timeout);
+        }
+        self.open_first();
+    }
+
+    /// What a time that has come means.
+    fn ring(&mut self, time: Duration, timer: Timer) {
+        match timer {
+            Timer::Attempt(task) => self.out_of_time(time, task),
+            Timer::Kill(task) => self.kill_task(task),
+            Timer::Again(task) => self.again(task),
+            Timer::Role(role) => self.roles[role].due = true,
+            Timer::Restart => {
+                if let Phase::Restarting { due } = &mut self.phase {
+                    *due = true;
+                }
+            }
+            Timer::Job => self.timed_out(time),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

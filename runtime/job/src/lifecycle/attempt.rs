@@ -1,0 +1,208 @@
+//! What happens in an attempt of a task, from its container to its end.
+
+use std::time::Duration;
+
+use super::action::Action;
+use super::task::{Purpose, TaskNumber};
+use super::timers::Timer;
+use super::{Lifecycle, explain};
+use crate::record::TaskState;
+use jobc_container::process::Exit;
+use jobc_sys::signals::Signal;
+
+/// The exit code that `retry.on_exit_codes` sees where an attempt was ended for its time limit, or for not being ready.
+const OUT_OF_TIME: u8 = 124;
+
+impl Lifecycle {
+    /// A container is made.
+    pub(super) fn created(&mut self, time: Duration, number: TaskNumber) {
+        if self.tasks[number].state != TaskState::Creating {
+            return;
+        }
+        self.turn(number, TaskState::Created);
+        if self.courses[number].ending.is_some() {
+            return self.signal(time, number, Duration::ZERO);
+        }
+        match self.courses[number].gang {
+            Some(gang) if !self.gangs[gang].open => {
+                self.courses[number].made = true;
+                self.gangs[gang].made += 1;
+                self.complete.insert(gang);
+            }
+            _ => self.startable.push(number),
+        }
+    }
+
+    /// A program runs.
+    pub(super) fn started(&mut self, time: Duration, number: TaskNumber) {
+        if self.tasks[number].state != TaskState::Created || !self.courses[number].let_go {
+            return;
+        }
+        self.turn(number, TaskState::Running);
+        self.note_started(number);
+        let role = &self.roles[self.tasks[number].role];
+        if let Some(timeout) = role.timeout {
+            self.timers.set(Timer::Attempt(number), time + timeout);
+        }
+        if role.watched {
+            self.actions.push(Action::Watch(number));
+        }
+    }
+
+    /// A container could not be made, or its program not be executed.
+    pub(super) fn not_started(&mut self, time: Duration, number: TaskNumber, code: u8, why: String) {
+        if !matches!(self.tasks[number].state, TaskState::Creating | TaskState::Created | TaskState::Stopping)
+        {
+            return;
+        }
+        self.leave_gang(number);
+        self.over(time, number, Exit::Code(code), Some(why), true);
+    }
+
+    /// A task is ready, perhaps again.
+    pub(super) fn ready(&mut self, number: TaskNumber) {
+        if self.tasks[number].state == TaskState::Running {
+            self.turn(number, TaskState::Ready);
+            self.note_ready(number);
+        }
+    }
+
+    /// A task is not ready in time, or not any more.
+    pub(super) fn not_ready(&mut self, time: Duration, number: TaskNumber, why: String) {
+        match self.tasks[number].state {
+            // Others have started since; as with Kubernetes' readiness probes it is told and goes on.
+            TaskState::Ready => self.turn(number, TaskState::Running),
+            TaskState::Running if !self.courses[number].ready => {
+                self.end_task(time, number, Purpose::Failed(why), None);
+            }
+            _ => {}
+        }
+    }
+
+    /// An attempt's time is up.
+    pub(super) fn out_of_time(&mut self, time: Duration, number: TaskNumber) {
+        let timeout = self.roles[self.tasks[number].role].timeout.unwrap_or_default();
+        let why = format!("time limit {} reached", explain::duration(timeout));
+        self.end_task(time, number, Purpose::Failed(why), None);
+    }
+
+    /// A process ended.
+    pub(super) fn ended(&mut self, time: Duration, number: TaskNumber, exit: Exit, note: Option<String>) {
+        if !self.tasks[number].state.is_alive() {
+            return;
+        }
+        if self.courses[number].let_go {
+            // It may have ended before anybody saw it run.
+            self.note_started(number);
+            return self.over(time, number, exit, note, false);
+        }
+        self.leave_gang(number);
+        let note = note.or_else(|| Some("it ended before it was let go".to_owned()));
+        self.over(time, number, exit, note, true);
+    }
+
+    /// Nothing is left of an attempt: was it good, is it tried again, was it the last?
+    fn over(
+        &mut self,
+        time: Duration,
+        number: TaskNumber,
+        exit: Exit,
+        note: Option<String>,
+        unstarted: bool,
+    ) {
+        let purpose = self.process_gone(number);
+        let task = &mut self.tasks[number];
+        task.exit = Some(exit);
+        task.reason = note;
+        match purpose {
+            Some(Purpose::Over) => self.turn(number, TaskState::Stopped),
+            Some(Purpose::Served) => self.succeeded(time, number),
+            Some(Purpose::Restart) => self.turn(number, TaskState::Retrying),
+            Some(Purpose::Failed(why)) => {
+                task.reason = Some(match task.reason.take() {
+                    Some(note) => format!("{why}, {note}"),
+                    None => why,
+                });
+                self.failed(time, number, OUT_OF_TIME, false);
+            }
+            None if exit == Exit::Code(0) && !unstarted => self.succeeded(time, number),
+            None => self.failed(time, number, exit.code(), unstarted),
+        }
+    }
+
+    /// A task is removed before it was let go: its gang waits for it again.
+    fn leave_gang(&mut self, number: TaskNumber) {
+        let course = &mut self.courses[number];
+        if let Some(gang) = course.gang.filter(|_| std::mem::take(&mut course.made)) {
+            self.gangs[gang].made -= 1;
+        }
+    }
+
+    /// Asks a task to end, and has it killed when its time for that is over: its role's unless one is given.
+    pub(super) fn end_task(
+        &mut self,
+        time: Duration,
+        number: TaskNumber,
+        purpose: Purpose,
+        grace: Option<Duration>,
+    ) {
+        let grace = grace.unwrap_or(self.roles[self.tasks[number].role].grace);
+        let course = &mut self.courses[number];
+        match self.tasks[number].state {
+            TaskState::Creating => set_purpose(&mut course.ending, purpose),
+            TaskState::Created | TaskState::Running | TaskState::Ready => {
+                set_purpose(&mut course.ending, purpose);
+                let grace = if course.let_go { grace } else { Duration::ZERO };
+                self.signal(time, number, grace);
+            }
+            TaskState::Stopping => {
+                set_purpose(&mut course.ending, purpose);
+                self.timers.set_at_most(Timer::Kill(number), time + grace);
+            }
+            TaskState::Waiting | TaskState::Retrying => {
+                self.timers.cancel(Timer::Again(number));
+                match purpose {
+                    Purpose::Served => {
+                        self.roles[self.tasks[number].role].queue.remove(&number);
+                        self.succeeded(time, number);
+                    }
+                    Purpose::Restart => {}
+                    Purpose::Over | Purpose::Failed(_) => self.turn(number, TaskState::Stopped),
+                }
+            }
+            TaskState::Succeeded | TaskState::Failed | TaskState::Stopped => {}
+        }
+    }
+
+    /// Sends `TERM`, or without a grace period `KILL`.
+    fn signal(&mut self, time: Duration, number: TaskNumber, grace: Duration) {
+        self.timers.cancel(Timer::Attempt(number));
+        self.leave_gang(number);
+        self.turn(number, TaskState::Stopping);
+        if grace.is_zero() {
+            self.actions.push(Action::Signal(number, Signal::KILL));
+        } else {
+            self.actions.push(Action::Signal(number, Signal::TERM));
+            self.timers.set(Timer::Kill(number), time + grace);
+        }
+    }
+
+    /// Kills a task that was asked to end.
+    pub(super) fn kill_task(&mut self, number: TaskNumber) {
+        self.timers.cancel(Timer::Kill(number));
+        if self.tasks[number].state == TaskState::Stopping {
+            self.actions.push(Action::Signal(number, Signal::KILL));
+        }
+    }
+}
+
+/// Says why a task is ended. The first reason that says how it went stays; an end of the job outweighs another attempt.
+fn set_purpose(set: &mut Option<Purpose>, purpose: Purpose) {
+    let stays = matches!(
+        (&*set, &purpose),
+        (Some(Purpose::Failed(_) | Purpose::Served), Purpose::Over) | (Some(_), Purpose::Failed(_))
+    );
+    if !stays {
+        *set = Some(purpose);
+    }
+}

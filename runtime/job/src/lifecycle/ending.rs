@@ -1,0 +1,163 @@
+//! How a job ends: by its thresholds, by its tasks' ends, by its time, by somebody's word.
+
+use std::time::Duration;
+
+use jobc_schema::role::NeedState;
+
+use super::action::Action;
+use super::role::Need;
+use super::task::{Purpose, RoleNumber, TaskNumber};
+use super::timers::Timer;
+use super::verdict::Verdict;
+use super::{Lifecycle, Phase, explain};
+use crate::record::{End, JobState, TaskState};
+
+impl Lifecycle {
+    /// A task ended well.
+    pub(super) fn succeeded(&mut self, time: Duration, number: TaskNumber) {
+        self.turn(number, TaskState::Succeeded);
+        if let Some(number) = self.courses[number].gang.filter(|gang| !self.gangs[*gang].open) {
+            // One that served and was never let go is not waited for.
+            let gang = &mut self.gangs[number];
+            gang.possible -= 1;
+            gang.needed = gang.needed.min(gang.possible);
+            self.complete.insert(number);
+        }
+        let role = &self.roles[self.tasks[number].role];
+        if let Some(min) = role.completion.min_succeeded.filter(|min| role.counts.succeeded >= *min as usize)
+        {
+            let explanation = format!("succeeded: `{}` reached min_succeeded {min}", role.name);
+            self.end_job(time, Verdict::new(JobState::Succeeded, explanation, Some(number)), None);
+        }
+    }
+
+    /// A task failed and is not tried again.
+    pub(super) fn failed_for_good(&mut self, time: Duration, number: TaskNumber, unstarted: bool) {
+        self.turn(number, TaskState::Failed);
+        let task = &self.tasks[number];
+        let role = &self.roles[task.role];
+        let told = explain::task(task);
+        let short = self.courses[number].gang.and_then(|gang| {
+            let gang = Some(&mut self.gangs[gang]).filter(|gang| !gang.open)?;
+            gang.possible -= 1;
+            (gang.possible < gang.needed).then_some(gang.needed)
+        });
+        let reached = role.completion.min_failed.filter(|min| role.counts.failed >= *min as usize);
+        let explanation = match (reached, short) {
+            (Some(min), _) => format!("failed: `{}` reached min_failed {min} ({told})", role.name),
+            (None, Some(needed)) => format!("failed: {needed} tasks cannot start together any more ({told})"),
+            (None, None) => return,
+        };
+        // A program that cannot be executed is the job's own fault, what else keeps it from starting is not.
+        let verdict = match &task.reason {
+            Some(why) if unstarted && task.exit.is_some_and(|exit| exit.code() == 125) => {
+                Verdict::could_not_start(format!("could not start: `{}`: {why}", task.id), Some(number))
+            }
+            _ => Verdict::new(JobState::Failed, explanation, Some(number)),
+        };
+        self.end_job(time, verdict, None);
+    }
+
+    /// A role's needs cannot be met any more: not all of the job can ever run.
+    pub(super) fn never_started(&mut self, time: Duration, number: RoleNumber, need: Need) {
+        let other = &self.roles[need.role];
+        let misses = |&task: &TaskNumber| match need.state {
+            NeedState::Succeeded => self.tasks[task].state == TaskState::Failed,
+            NeedState::Started => self.tasks[task].state.is_final() && !self.courses[task].started,
+            NeedState::Ready => self.tasks[task].state.is_final() && !self.courses[task].ready,
+        };
+        let missed = other.tasks.clone().find(misses);
+        let explanation = format!(
+            "failed: `{}` can never start: {}{}",
+            self.roles[number].name,
+            explain::need(&other.name, other.tasks.len(), need, other.missed(need.state)),
+            missed.map(|task| format!(" ({})", explain::task(&self.tasks[task]))).unwrap_or_default()
+        );
+        self.end_job(time, Verdict::new(JobState::Failed, explanation, missed), None);
+    }
+
+    /// Whether every task has ended.
+    pub(super) fn look_at_end(&mut self, time: Duration) {
+        if self.ended == self.tasks.len() {
+            let failed = self.roles.iter().map(|role| role.counts.failed).sum();
+            let explanation = explain::all_ended(self.tasks.len(), failed);
+            self.end_job(time, Verdict::new(JobState::Succeeded, explanation, None), None);
+        }
+    }
+
+    /// The job's time is up.
+    pub(super) fn timed_out(&mut self, time: Duration) {
+        let timeout = explain::duration(self.timeout.unwrap_or_default());
+        let explanation = format!("timed out after {timeout}: {}", explain::still_running(self.running()));
+        self.end_job(time, Verdict::new(JobState::TimedOut, explanation, None), None);
+    }
+
+    /// Somebody wants the job to end.
+    pub(super) fn stop(&mut self, time: Duration, grace: Option<Duration>, why: &str) {
+        if !matches!(self.phase, Phase::Ending(_)) {
+            let explanation = format!("{why}: {}", explain::still_running(self.running()));
+            self.end_job(time, Verdict::new(JobState::Stopped, explanation, None), grace);
+        } else if grace.is_some() {
+            self.end_tasks(time, grace);
+        }
+    }
+
+    /// Somebody wants the job to end now.
+    pub(super) fn kill(&mut self, time: Duration, why: &str) {
+        self.stop(time, Some(Duration::ZERO), why);
+    }
+
+    /// The job cannot go on.
+    pub(super) fn broken(&mut self, time: Duration, why: &str) {
+        let what = if self.ran { "could not go on" } else { "could not start" };
+        self.end_job(time, Verdict::could_not_start(format!("{what}: {why}"), None), None);
+    }
+
+    /// How many programs run.
+    fn running(&self) -> usize {
+        self.tasks
+            .iter()
+            .zip(&self.courses)
+            .filter(|(task, course)| task.state.is_alive() && course.started)
+            .count()
+    }
+
+    /// Ends the job; what it is ended for first counts.
+    fn end_job(&mut self, time: Duration, verdict: Verdict, grace: Option<Duration>) {
+        if matches!(self.phase, Phase::Ending(_)) {
+            return;
+        }
+        if self.alive > 0 {
+            self.actions.push(Action::Stopping { why: verdict.explanation.clone() });
+        }
+        self.phase = Phase::Ending(verdict);
+        self.clock.resume();
+        self.timers.retain(|timer| matches!(timer, Timer::Kill(_)));
+        self.end_tasks(time, grace);
+    }
+
+    /// Ends every task, with the grace period of its role unless one is given.
+    fn end_tasks(&mut self, time: Duration, grace: Option<Duration>) {
+        for task in 0..self.tasks.len() {
+            self.end_task(time, task, Purpose::Over, grace);
+        }
+    }
+
+    /// Whether nothing is left of a job that is over.
+    pub(super) fn look_at_last(&mut self) {
+        if self.alive > 0 {
+            return;
+        }
+        if let Phase::Ending(verdict) = &self.phase {
+            let Verdict { state, exit_code, explanation, task } = verdict;
+            let end = End {
+                explanation: explanation.clone(),
+                exit_code: *exit_code,
+                task: task.map(|task| self.tasks[task].id.clone()),
+            };
+            let state = *state;
+            self.actions.push(Action::End(state, end));
+            self.phase = Phase::Over(state);
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! What a role's tasks have in common: the rules of the plan, and counts.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::time::Duration;
+
+use jobc_schema::plan::{CompletionPlan, JobPlan, Launch, RetryPlan, RolePlan};
+use jobc_schema::role::NeedState;
+
+use super::task::{Course, RoleNumber, TaskNumber};
+
+/// A role in its course.
+#[derive(Debug)]
+pub(super) struct Role {
+    pub(super) name: String,
+    pub(super) instances: u32,
+    /// Its tasks' numbers.
+    pub(super) tasks: Range<TaskNumber>,
+    /// How many may be alive at once.
+    pub(super) parallel: usize,
+    pub(super) needs: Vec<Need>,
+    /// The roles that need it.
+    pub(super) needed_by: Vec<RoleNumber>,
+    pub(super) completion: CompletionPlan,
+    pub(super) retry: RetryPlan,
+    /// The time limit of an attempt.
+    pub(super) timeout: Option<Duration>,
+    pub(super) grace: Duration,
+    /// Whether it says when it is ready.
+    pub(super) watched: bool,
+    serving: Serving,
+    /// Whether its needs have been met, once for all attempts of it.
+    pub(super) open: bool,
+    /// Tasks to make, lowest first.
+    pub(super) queue: BTreeSet<TaskNumber>,
+    /// The gang that its first tasks are in.
+    pub(super) gang: Option<usize>,
+    pub(super) counts: Counts,
+    /// How often the whole role was tried again.
+    pub(super) retries: u32,
+    /// Whether the wait before its next attempt is over.
+    pub(super) due: bool,
+}
+
+/// A role that must be there first.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Need {
+    pub(super) role: RoleNumber,
+    pub(super) state: NeedState,
+    pub(super) min: usize,
+}
+
+/// How many of a role's tasks, each by its latest attempt …
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Counts {
+    /// … have a process, or will have one at any moment.
+    pub(super) alive: usize,
+    /// … have run.
+    pub(super) started: usize,
+    /// … have once been ready.
+    pub(super) ready: usize,
+    /// … have ended well.
+    pub(super) succeeded: usize,
+    /// … have failed for good.
+    pub(super) failed: usize,
+    /// … are over without having run.
+    pub(super) never_started: usize,
+    /// … are over without having been ready.
+    pub(super) never_ready: usize,
+}
+
+/// Which of its tasks launch the job's processes, and which serve those that do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Serving {
+    /// It has no part in that.
+    Apart,
+    /// All launch.
+    None,
+    /// All but the first serve.
+    AllButFirst,
+    /// All serve.
+    All,
+}
+
+impl Role {
+    /// How many tasks are as far as a need asks.
+    pub(super) fn reached(&self, state: NeedState) -> usize {
+        match state {
+            NeedState::Started => self.counts.started,
+            NeedState::Ready => self.counts.ready,
+            NeedState::Succeeded => self.counts.succeeded,
+        }
+    }
+
+    /// How many tasks will never be as far as a need asks.
+    pub(super) fn missed(&self, state: NeedState) -> usize {
+        match state {
+            NeedState::Started => self.counts.never_started,
+            NeedState::Ready => self.counts.never_ready,
+            NeedState::Succeeded => self.counts.failed,
+        }
+    }
+
+    /// Whether there is a task to make, and room for it.
+    pub(super) fn wants(&self) -> bool {
+        !self.queue.is_empty() && self.counts.alive < self.parallel
+    }
+
+    /// The course of an instance before anything has happened.
+    pub(super) fn course(&self, index: u32) -> Course {
+        let serves = match self.serving {
+            Serving::Apart | Serving::None => false,
+            Serving::AllButFirst => index > 0,
+            Serving::All => true,
+        };
+        let launches = self.serving != Serving::Apart && !serves;
+        Course { serves, launches, ..Course::default() }
+    }
+}
+
+/// The roles of a plan, before anything has happened.
+pub(super) fn of_plan(plan: &JobPlan) -> Vec<Role> {
+    let numbers: BTreeMap<&str, RoleNumber> =
+        plan.roles.iter().enumerate().map(|(number, role)| (&*role.name, number)).collect();
+    let members: BTreeSet<&str> =
+        plan.distributed.iter().flat_map(|d| &d.members).map(|member| &*member.role).collect();
+    let mut roles = Vec::with_capacity(plan.roles.len());
+    let mut first = 0;
+    for planned in &plan.roles {
+        let tasks = first..first + planned.instances as usize;
+        first = tasks.end;
+        // A plan names each role that is needed; one that it does not know is never there, and nothing waits for it.
+        let needs = planned.needs.iter().filter_map(|need| {
+            let role = *numbers.get(&*need.role)?;
+            let min = need.min.min(plan.roles[role].instances) as usize;
+            Some(Need { role, state: need.state, min })
+        });
+        roles.push(Role {
+            name: planned.name.clone(),
+            instances: planned.instances,
+            tasks,
+            parallel: planned.parallel.unwrap_or(u32::MAX).max(1) as usize,
+            needs: needs.collect(),
+            needed_by: Vec::new(),
+            completion: planned.completion,
+            retry: planned.retry.clone(),
+            timeout: planned.timeout_seconds.map(Duration::from_secs),
+            grace: Duration::from_secs(planned.grace_period_seconds),
+            watched: planned.ready.is_some(),
+            serving: serving(planned, members.contains(&*planned.name)),
+            open: false,
+            queue: BTreeSet::new(),
+            gang: None,
+            counts: Counts::default(),
+            retries: 0,
+            due: false,
+        });
+    }
+    for number in 0..roles.len() {
+        for need in roles[number].needs.clone() {
+            roles[need.role].needed_by.push(number);
+        }
+    }
+    roles
+}
+
+fn serving(role: &RolePlan, member: bool) -> Serving {
+    match role.launch {
+        Launch::All if member => Serving::None,
+        Launch::All => Serving::Apart,
+        Launch::First => Serving::AllButFirst,
+        Launch::None => Serving::All,
+    }
+}

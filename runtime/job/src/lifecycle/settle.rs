@@ -1,0 +1,159 @@
+//! The end of each step: which roles may begin, which tasks are made and let go, and whether the job is over.
+
+use std::time::Duration;
+
+use jobc_schema::plan::GangPlan;
+
+use super::action::Action;
+use super::gang::Gang;
+use super::role::Need;
+use super::task::{Purpose, RoleNumber, TaskNumber};
+use super::{Lifecycle, Phase};
+use crate::record::TaskState;
+
+impl Lifecycle {
+    /// Draws the conclusions of what has changed.
+    pub(super) fn settle(&mut self, time: Duration) {
+        self.restart_job();
+        if matches!(self.phase, Phase::Running) {
+            self.restart_roles();
+            self.end_serving(time);
+        }
+        if matches!(self.phase, Phase::Running) {
+            self.look_at_needs(time);
+        }
+        if matches!(self.phase, Phase::Running) {
+            self.look_at_end(time);
+        }
+        if matches!(self.phase, Phase::Running) && !self.clock.is_paused() {
+            self.form_gang();
+            self.let_go();
+            self.make_tasks();
+        }
+        self.look_at_last();
+    }
+
+    /// Opens the roles that need nothing.
+    pub(super) fn open_first(&mut self) {
+        for role in 0..self.roles.len() {
+            if self.roles[role].needs.is_empty() {
+                self.open(role);
+            }
+        }
+        // A role may need nothing of another: `min: 0` is not written by people, but read all the same.
+        self.changed.extend(0..self.roles.len());
+    }
+
+    /// Lets the tasks of a role be made.
+    pub(super) fn open(&mut self, number: RoleNumber) {
+        let role = &mut self.roles[number];
+        role.open = true;
+        role.queue =
+            role.tasks.clone().filter(|task| self.tasks[*task].state == TaskState::Waiting).collect();
+        self.opened.insert(number);
+        self.wanting.insert(number);
+    }
+
+    /// Looks at the roles that need those that changed: some can start now, some never.
+    fn look_at_needs(&mut self, time: Duration) {
+        for changed in std::mem::take(&mut self.changed) {
+            for index in 0..self.roles[changed].needed_by.len() {
+                let number = self.roles[changed].needed_by[index];
+                let role = &self.roles[number];
+                if role.open {
+                    continue;
+                }
+                let missing = |need: &&Need| self.roles[need.role].reached(need.state) < need.min;
+                let hopeless = |need: &&Need| {
+                    let other = &self.roles[need.role];
+                    other.tasks.len() - other.missed(need.state) < need.min
+                };
+                if !role.needs.iter().any(|need| missing(&need)) {
+                    self.open(number);
+                } else if let Some(need) = role.needs.iter().find(hopeless).copied() {
+                    return self.never_started(time, number, need);
+                }
+            }
+        }
+    }
+
+    /// Puts the first tasks of the roles that were opened in this step into a gang.
+    fn form_gang(&mut self) {
+        let opened = std::mem::take(&mut self.opened);
+        if self.gang == GangPlan::None {
+            return;
+        }
+        let mut members: Vec<TaskNumber> = Vec::new();
+        for number in opened {
+            let role = &self.roles[number];
+            let room = role.parallel.saturating_sub(role.counts.alive);
+            members.extend(role.queue.iter().take(room).filter(|task| self.courses[**task].gang.is_none()));
+        }
+        if members.len() < 2 {
+            return;
+        }
+        let needed = match self.gang {
+            GangPlan::Min(min) => members.len().min(min as usize),
+            _ => members.len(),
+        };
+        for &member in &members {
+            self.courses[member].gang = Some(self.gangs.len());
+            self.roles[self.tasks[member].role].gang = Some(self.gangs.len());
+        }
+        let possible = members.len();
+        self.gangs.push(Gang { members, needed, made: 0, possible, open: false });
+    }
+
+    /// Has tasks made, as many as may be there.
+    fn make_tasks(&mut self) {
+        for number in std::mem::take(&mut self.wanting) {
+            while self.roles[number].wants() {
+                let role = &mut self.roles[number];
+                let Some(task) = role.queue.pop_first() else { break };
+                // The room of a gang that is not complete is its members', also while one waits for another attempt.
+                if role
+                    .gang
+                    .is_some_and(|gang| !self.gangs[gang].open && self.courses[task].gang != Some(gang))
+                {
+                    role.queue.insert(task);
+                    break;
+                }
+                self.tasks[task].attempt += 1;
+                self.turn(task, TaskState::Creating);
+                self.actions.push(Action::Create { task, attempt: self.tasks[task].attempt });
+            }
+        }
+    }
+
+    /// Lets go the gangs that are complete, and the tasks that wait for nobody.
+    fn let_go(&mut self) {
+        for number in std::mem::take(&mut self.complete) {
+            let gang = &mut self.gangs[number];
+            if !gang.open && gang.made >= gang.needed {
+                gang.open = true;
+                self.wanting.extend(gang.members.iter().map(|task| self.tasks[*task].role));
+                self.startable.append(&mut gang.members);
+            }
+        }
+        for task in std::mem::take(&mut self.startable) {
+            let course = &mut self.courses[task];
+            if self.tasks[task].state == TaskState::Created && course.ending.is_none() && !course.let_go {
+                course.let_go = true;
+                self.actions.push(Action::Start(task));
+            }
+        }
+    }
+
+    /// Ends those that serve once those that launch have ended: that is a success.
+    fn end_serving(&mut self, time: Duration) {
+        if !self.serving || self.launching > 0 {
+            return;
+        }
+        self.serving = false;
+        for task in 0..self.tasks.len() {
+            if self.courses[task].serves && !self.tasks[task].state.is_final() {
+                self.end_task(time, task, Purpose::Served, None);
+            }
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! A task in its course.
+
+use crate::record::TaskState;
+use jobc_container::process::Exit;
+use jobc_sys::id::TaskId;
+
+/// A task's number: tasks are counted through the job, role after role in the plan's order.
+pub type TaskNumber = usize;
+
+/// A role's number: its place in the plan.
+pub(super) type RoleNumber = usize;
+
+/// A task, as records show it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Task {
+    /// Its name.
+    pub id: TaskId,
+    /// The role's place in the plan.
+    pub role: usize,
+    /// Where it is in its life.
+    pub state: TaskState,
+    /// The attempt, from 1; 0 before the first.
+    pub attempt: u32,
+    /// How the last attempt ended.
+    pub exit: Option<Exit>,
+    /// Why, in words.
+    pub reason: Option<String>,
+}
+
+/// What is known of a task beside what records show.
+#[derive(Clone, Debug, Default)]
+#[allow(clippy::struct_excessive_bools)] // each is a fact of its own
+pub(super) struct Course {
+    /// Why it is being ended, where it is.
+    pub(super) ending: Option<Purpose>,
+    /// Whether its latest attempt was told to start.
+    pub(super) let_go: bool,
+    /// Whether its latest attempt has run.
+    pub(super) started: bool,
+    /// Whether its latest attempt has once been ready.
+    pub(super) ready: bool,
+    /// The gang whose start it waits for, or waited for.
+    pub(super) gang: Option<usize>,
+    /// Whether that gang counts it as made.
+    pub(super) made: bool,
+    /// How often it was tried again by itself.
+    pub(super) retries: u32,
+    /// Whether it only serves those that launch.
+    pub(super) serves: bool,
+    /// Whether others serve it.
+    pub(super) launches: bool,
+}
+
+/// Why a task is being ended.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Purpose {
+    /// Its attempt has failed already: it took too long, or was not ready in time.
+    Failed(String),
+    /// Its role or job is tried again.
+    Restart,
+    /// It served, and those that it served have ended.
+    Served,
+    /// The job is over.
+    Over,
+}

@@ -1,0 +1,76 @@
+//! Reading a part from its end.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt as _;
+
+use super::line::Line;
+
+/// How much is read at once.
+const BLOCK: u64 = 64 << 10;
+
+/// A part, read from its end.
+#[derive(Debug)]
+pub(super) struct Backward<'a> {
+    file: &'a File,
+    /// Where in the part `bytes` begin.
+    at: u64,
+    bytes: Vec<u8>,
+}
+
+impl<'a> Backward<'a> {
+    pub(super) fn new(file: &'a File) -> io::Result<Self> {
+        Ok(Self { file, at: file.metadata()?.len(), bytes: vec![] })
+    }
+
+    /// Where the last `left` wanted lines begin; takes those that were found off `left`. Pieces belong to the line that they are
+    /// of.
+    pub(super) fn last(&mut self, left: &mut u64, wants: impl Fn(&Line<'_>) -> bool) -> io::Result<u64> {
+        let mut beginning = self.at;
+        if self.bytes.is_empty() && !self.more()? {
+            return Ok(0);
+        }
+        // A line that is being written is shown when it is complete.
+        while !self.bytes.ends_with(b"\n") {
+            let whole = self.bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
+            self.bytes.truncate(whole);
+            if whole == 0 && !self.more()? {
+                return Ok(0);
+            }
+        }
+        beginning = beginning.min(self.at + self.bytes.len() as u64);
+        loop {
+            let Some((_, before)) = self.bytes.split_last() else {
+                if self.more()? {
+                    continue;
+                }
+                return Ok(0);
+            };
+            let start = match before.iter().rposition(|&byte| byte == b'\n') {
+                Some(end) => end + 1,
+                None if self.more()? => continue,
+                None => 0,
+            };
+            let line = Line::parse(&self.bytes[start..self.bytes.len() - 1]);
+            if line.is_some_and(|line| line.ends && wants(&line)) {
+                if *left == 0 {
+                    return Ok(beginning);
+                }
+                *left -= 1;
+            }
+            beginning = self.at + start as u64;
+            self.bytes.truncate(start);
+        }
+    }
+
+    /// Reads the block before what is there; false where there is none.
+    fn more(&mut self) -> io::Result<bool> {
+        let from = self.at.saturating_sub(BLOCK);
+        let mut block = vec![0; usize::try_from(self.at - from).unwrap_or(0)];
+        self.file.read_exact_at(&mut block, from)?;
+        let read = !block.is_empty();
+        block.append(&mut self.bytes);
+        (self.bytes, self.at) = (block, from);
+        Ok(read)
+    }
+}

@@ -1,0 +1,80 @@
+//! Reading several tasks' logs as one, by time.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::io;
+use std::path::PathBuf;
+
+use super::choice::Choice;
+use super::line::{Line, Stream};
+use super::source::Source;
+
+/// Several tasks' logs, read as one while they may be written.
+///
+/// Lines come in the order of their times, and those of one task in the order in which they were printed even where the clock
+/// jumped. It holds a block of 128 KiB of each task that has something unread.
+#[derive(Debug)]
+pub struct Reader {
+    sources: Vec<Source>,
+    choice: Choice,
+    begun: bool,
+}
+
+/// So many lines are passed on before [`Reader::read`] comes back.
+const MOST: usize = 10_000;
+
+impl Reader {
+    /// The logs in these folders ([`crate::folder::Folder::logs`]), which need not be there yet.
+    pub fn new(folders: impl IntoIterator<Item = PathBuf>, choice: Choice) -> Self {
+        Self { sources: folders.into_iter().map(Source::new).collect(), choice, begun: false }
+    }
+
+    /// Passes on what is there and was not passed on before, each line with the number of its folder. Returns whether there may
+    /// be more at once: it comes back in between, so that somebody who follows a flood can look at other things.
+    ///
+    /// Lines of [`Stream::Jobc`] are remarks: where lines were lost, and where parts of the log went before they were read.
+    ///
+    /// # Errors
+    ///
+    /// Those of the files, and of `each`; the line it failed at is passed on again.
+    pub fn read(&mut self, each: &mut dyn FnMut(usize, &Line<'_>) -> io::Result<()>) -> io::Result<bool> {
+        if !std::mem::replace(&mut self.begun, true) {
+            for source in &mut self.sources {
+                source.begin(&self.choice)?;
+            }
+        }
+        let mut heads = BinaryHeap::new();
+        for (number, source) in self.sources.iter_mut().enumerate() {
+            if source.look(&self.choice)? {
+                heads.extend(source.line().map(|(_, line)| Reverse((line.time.to_owned(), number))));
+            }
+        }
+        let mut passed = 0;
+        while let Some(Reverse((_, number))) = heads.pop() {
+            let source = &mut self.sources[number];
+            while let Some((remark, line)) = source.line() {
+                if heads.peek().is_some_and(|Reverse((time, _))| line.time > time.as_str()) {
+                    heads.push(Reverse((line.time.to_owned(), number)));
+                    break;
+                }
+                if let Some(text) = remark {
+                    let text = text.as_bytes();
+                    each(number, &Line { stream: Stream::Jobc, ends: true, attempt: 0, text, ..line })?;
+                }
+                each(number, &line)?;
+                source.advance();
+                passed += 1;
+                if passed >= MOST {
+                    return Ok(true);
+                }
+                if !source.look(&self.choice)? {
+                    break;
+                }
+            }
+        }
+        Ok(false)
+    }
+}
+
+#[cfg(test)]
+mod tests;

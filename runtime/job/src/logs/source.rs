@@ -1,0 +1,219 @@
+//! Reading one task's log, part after part, while it may be written.
+
+use std::fs::File;
+use std::io::{self, BufRead as _, ErrorKind};
+use std::ops::Range;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
+use std::path::PathBuf;
+
+use super::backward::Backward;
+use super::choice::Choice;
+use super::line::{Line, Stream};
+use super::part;
+
+/// How much is read at once; no line of a part is as long.
+const BLOCK: usize = 128 << 10;
+
+/// One task's log, read forwards.
+#[derive(Debug)]
+pub(super) struct Source {
+    folder: PathBuf,
+    /// The part that is read.
+    part: Option<Open>,
+    /// The next part, found while the end of this one was still to be looked at again.
+    next: Option<Open>,
+    buffer: Vec<u8>,
+    /// What of the buffer has not been passed on.
+    unread: Range<usize>,
+    /// Where that begins in the part.
+    offset: u64,
+    /// The length of the line that [`Self::look`] has found, without its end.
+    found: Option<usize>,
+    /// What is to be said before it: lines are missing here.
+    remark: Option<String>,
+}
+
+#[derive(Debug)]
+struct Open {
+    number: u64,
+    file: File,
+}
+
+impl Source {
+    /// The log in a folder, which need not be there yet.
+    pub(super) fn new(folder: PathBuf) -> Self {
+        Self {
+            folder,
+            part: None,
+            next: None,
+            buffer: vec![],
+            unread: 0..0,
+            offset: 0,
+            found: None,
+            remark: None,
+        }
+    }
+
+    /// Goes to the first line that is wanted of what is there.
+    pub(super) fn begin(&mut self, choice: &Choice) -> io::Result<()> {
+        let numbers = part::list(&self.folder);
+        if let Some(count) = choice.tail {
+            let mut left = count;
+            for &number in numbers.iter().rev() {
+                let Some(open) = self.open(number)? else { break };
+                self.offset = Backward::new(&open.file)?.last(&mut left, |line| choice.wants(line))?;
+                self.part = Some(open);
+                if self.offset > 0 || left == 0 {
+                    break;
+                }
+            }
+            return Ok(());
+        }
+        let mut first = 0;
+        if let Some(since) = &choice.since {
+            // All of a part is older than the beginning of the next.
+            while let Some(&number) = numbers.get(first + 1) {
+                let beginning = self.open(number)?.map(|open| time_of_first(&open.file)).transpose()?;
+                if beginning.flatten().is_none_or(|time| time >= *since) {
+                    break;
+                }
+                first += 1;
+            }
+        } else if numbers.first().is_some_and(|&number| number > 1) {
+            self.remark = Some("the log begins here, older lines are gone".to_owned());
+        }
+        self.part = numbers.get(first).map(|&number| self.open(number)).transpose()?.flatten();
+        Ok(())
+    }
+
+    /// Finds the next line that is wanted; false where there is none now.
+    pub(super) fn look(&mut self, choice: &Choice) -> io::Result<bool> {
+        if self.found.is_some() {
+            return Ok(true);
+        }
+        loop {
+            let unread = &self.buffer[self.unread.clone()];
+            let mut rest = unread;
+            let length = rest.skip_until(b'\n').unwrap_or(0);
+            let Some((b'\n', line)) = unread[..length].split_last() else {
+                if self.refill()? {
+                    continue;
+                }
+                return Ok(false);
+            };
+            if Line::parse(line).is_some_and(|line| choice.wants(&line)) {
+                self.found = Some(line.len());
+                return Ok(true);
+            }
+            self.skip(length);
+        }
+    }
+
+    /// The line that was found, and what is to be said before it.
+    pub(super) fn line(&self) -> Option<(Option<&str>, Line<'_>)> {
+        let text = &self.buffer[self.unread.start..self.unread.start + self.found?];
+        Some((self.remark.as_deref(), Line::parse(text)?))
+    }
+
+    /// Goes on to the next line.
+    pub(super) fn advance(&mut self) {
+        if let Some(length) = self.found.take() {
+            self.remark = None;
+            self.skip(length + 1);
+        }
+    }
+
+    fn skip(&mut self, length: usize) {
+        self.unread.start += length;
+        self.offset += length as u64;
+    }
+
+    /// Reads more; false where there is no more now. The beginning of a line whose end is not there yet is forgotten, to be
+    /// read again: the writer may take it back.
+    fn refill(&mut self) -> io::Result<bool> {
+        let Some(open) = &self.part else {
+            let Some(&first) = part::list(&self.folder).first() else { return Ok(false) };
+            self.part = self.open(first)?;
+            return Ok(self.part.is_some());
+        };
+        let have = self.unread.len();
+        if open.file.metadata()?.len() > self.offset + have as u64 {
+            self.buffer.copy_within(self.unread.clone(), 0);
+            self.buffer.resize(BLOCK, 0);
+            // A line as long as a block is none of ours.
+            let kept = if have == BLOCK { 0 } else { have };
+            self.offset += (have - kept) as u64;
+            let read = read_at(&open.file, &mut self.buffer[kept..], self.offset + kept as u64)?;
+            self.unread = 0..kept + read;
+            if read > 0 {
+                return Ok(true);
+            }
+        }
+        // Most tasks are quiet most of the time: they hold no memory.
+        self.buffer = vec![];
+        self.unread = 0..0;
+        if let Some(next) = self.next.take() {
+            let missed = next.number - self.part.as_ref().map_or(0, |part| part.number) - 1;
+            if missed > 0 {
+                let parts = if missed == 1 { "1 part".to_owned() } else { format!("{missed} parts") };
+                self.remark =
+                    Some(format!("lines are missing here: {parts} of the log went before they were read"));
+            }
+            (self.part, self.offset) = (Some(next), 0);
+            return Ok(true);
+        }
+        // What was written between our look at the end and the next part's beginning is read first.
+        self.next = self.following()?;
+        Ok(self.next.is_some())
+    }
+
+    /// The part after the one that is read, if there is one.
+    fn following(&self) -> io::Result<Option<Open>> {
+        let Some(part) = &self.part else { return Ok(None) };
+        if let Some(next) = self.open(part.number + 1)? {
+            return Ok(Some(next));
+        }
+        // Parts go in order, so the next can only be gone when this one is.
+        if part.file.metadata()?.nlink() > 0 {
+            return Ok(None);
+        }
+        for number in part::list(&self.folder).into_iter().filter(|&number| number > part.number) {
+            if let Some(next) = self.open(number)? {
+                return Ok(Some(next));
+            }
+        }
+        Ok(None)
+    }
+
+    fn open(&self, number: u64) -> io::Result<Option<Open>> {
+        match File::open(part::path(&self.folder, number)) {
+            Ok(file) => Ok(Some(Open { number, file })),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl Choice {
+    /// Whether a line is wanted, by its time and its attempt. Remarks of the supervisor's belong to every attempt.
+    fn wants(&self, line: &Line<'_>) -> bool {
+        self.since.as_deref().is_none_or(|since| line.time >= since)
+            && self.attempt.is_none_or(|attempt| line.attempt == attempt || line.stream == Stream::Jobc)
+    }
+}
+
+fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+    loop {
+        match file.read_at(buffer, offset) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            other => return other,
+        }
+    }
+}
+
+/// The time of a part's first line.
+fn time_of_first(file: &File) -> io::Result<Option<String>> {
+    let mut buffer = [0; 128];
+    let length = file.read_at(&mut buffer, 0)?;
+    Ok(Line::parse(&buffer[..length]).map(|line| line.time.to_owned()))
+}

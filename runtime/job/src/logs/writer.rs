@@ -1,0 +1,338 @@
+//! Writing one task's log.
+
+use std::collections::VecDeque;
+use std::io::{self, BufRead as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustix::io::Errno;
+
+use super::limits::Limits;
+use super::line::{Head, Stream};
+use super::masks::{MASK, Masks, SHORTEST};
+use super::part::{self, Part};
+use jobc_sys::error::describe;
+
+/// How long to wait after a failed write before the next is tried.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Lines are handed to the kernel when so many bytes of them have come together, or at the end of a [`Writer::write`].
+const ENOUGH: usize = 64 << 10;
+
+/// The memory for lines on their way that a writer keeps between two writes, in bytes.
+const KEPT: usize = 8 << 10;
+
+/// Writes one task's log.
+///
+/// It holds the unfinished line of each stream, up to [`Limits::line_bytes`] and the longest secret, and nothing else of what
+/// was printed. A failing write never stops anything: lines are lost and counted, another try comes a second later, and
+/// a line of the stream `jobc` then tells how many there were.
+#[derive(Debug)]
+pub struct Writer {
+    folder: PathBuf,
+    limits: Limits,
+    masks: Arc<Masks>,
+    /// Of standard output and standard error.
+    unfinished: [Unfinished; 2],
+    /// Lines on their way to the part.
+    out: Vec<u8>,
+    part: Option<Part>,
+    /// The numbers of the parts that are there.
+    parts: Option<VecDeque<u64>>,
+    trouble: Option<Trouble>,
+}
+
+/// A line whose end has not been read yet.
+#[derive(Debug, Default)]
+struct Unfinished {
+    attempt: u32,
+    raw: Vec<u8>,
+    /// How much of it is in the log as a piece.
+    written: usize,
+    /// Where the last mask ends that is in the log.
+    covered: usize,
+    /// A piece of it is in the log, and the end is not.
+    begun: bool,
+}
+
+/// Writes fail.
+#[derive(Debug)]
+struct Trouble {
+    why: Errno,
+    lines: u64,
+    retry: Instant,
+}
+
+impl Writer {
+    /// A writer of the log in a folder. Nothing is made before there is something to write.
+    pub fn open(folder: &Path, limits: Limits, masks: Arc<Masks>) -> Self {
+        Self {
+            folder: folder.to_owned(),
+            limits,
+            masks,
+            unfinished: <[Unfinished; 2]>::default(),
+            out: Vec::new(),
+            part: None,
+            parts: None,
+            trouble: None,
+        }
+    }
+
+    /// Takes what was read from a task's standard output or error.
+    ///
+    /// `seen` is called with each complete line, without its end and with nothing masked; with each piece of a line longer
+    /// than [`Limits::line_bytes`].
+    ///
+    /// # Errors
+    ///
+    /// Why lines are lost, the first time in a row. The next call goes on as if nothing were.
+    pub fn write(
+        &mut self,
+        attempt: u32,
+        stream: Stream,
+        bytes: &[u8],
+        seen: &mut dyn FnMut(&[u8]),
+    ) -> io::Result<()> {
+        let head = Head::now(stream, attempt);
+        // Out of `self` meanwhile, so that both can be written to.
+        let mut line = self.take_unfinished(stream);
+        line.attempt = attempt;
+        let mut result = Ok(());
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let room = match self.limits.line_bytes.saturating_sub(line.raw.len()) {
+                // Nothing but the beginning of a secret: it ends some time.
+                0 => self.limits.line_bytes,
+                room => room,
+            };
+            let mut ahead = &rest[..rest.len().min(room + 1)];
+            let length = ahead.skip_until(b'\n').unwrap_or(0);
+            let (piece, ends) = match rest[..length].split_last() {
+                Some((b'\n', piece)) => (piece, true),
+                _ => (&rest[..length.min(room)], false),
+            };
+            rest = &rest[piece.len() + usize::from(ends)..];
+            let kept = if ends && line.raw.is_empty() {
+                seen(piece);
+                line.begun = false;
+                self.push(&head, true, |masks, out| masks.cover(piece, 0..piece.len(), &mut 0, out))
+            } else {
+                line.raw.extend_from_slice(piece);
+                self.go_on(&mut line, &head, ends, seen)
+            };
+            result = result.and(kept);
+        }
+        *self.unfinished(stream) = line;
+        result.and(self.finish())
+    }
+
+    /// Writes a line that goes on: all of it at its end, what is certain of it when it has become too long.
+    fn go_on(
+        &mut self,
+        line: &mut Unfinished,
+        head: &Head,
+        ends: bool,
+        seen: &mut dyn FnMut(&[u8]),
+    ) -> io::Result<()> {
+        if ends {
+            seen(&line.raw);
+            let result = self.push_piece(line, head, line.raw.len(), true);
+            line.raw.clear();
+            (line.written, line.covered) = (0, 0);
+            return result;
+        }
+        if line.raw.len() < self.limits.line_bytes {
+            return Ok(());
+        }
+        let cut = self.masks.decided(&line.raw);
+        let result = if cut > line.written { self.push_piece(line, head, cut, false) } else { Ok(()) };
+        if cut > 0 {
+            seen(&line.raw[..cut]);
+        }
+        line.raw.drain(..cut);
+        line.written = line.written.saturating_sub(cut);
+        line.covered = line.covered.saturating_sub(cut);
+        result
+    }
+
+    /// Writes the beginnings of lines whose ends have not come, such as a prompt or a progress bar; to be called once in a
+    /// while.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::write`].
+    pub fn settle(&mut self) -> io::Result<()> {
+        let mut result = Ok(());
+        for stream in [Stream::Stdout, Stream::Stderr] {
+            let mut line = self.take_unfinished(stream);
+            let cut = self.masks.decided(&line.raw);
+            if cut > line.written {
+                let head = Head::now(stream, line.attempt);
+                result = result.and(self.push_piece(&mut line, &head, cut, false));
+            }
+            *self.unfinished(stream) = line;
+        }
+        result.and(self.finish())
+    }
+
+    /// A stream of an attempt has ended: what has no end of line gets one.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::write`].
+    pub fn end(&mut self, attempt: u32, stream: Stream) -> io::Result<()> {
+        let mut line = self.take_unfinished(stream);
+        if line.raw.is_empty() && !line.begun {
+            return Ok(());
+        }
+        // A task that is killed half-way through a secret has shown most of it.
+        let text = &line.raw;
+        let cut = Some(self.masks.decided(text)).filter(|cut| text.len() - cut >= SHORTEST);
+        let (shown, covered) = (line.written..cut.unwrap_or(text.len()), &mut line.covered);
+        let result = self.push(&Head::now(stream, attempt), true, |masks, out| {
+            masks.cover(text, shown.clone(), covered, out);
+            if cut.is_some() && *covered <= shown.end {
+                out.extend_from_slice(MASK);
+            }
+        });
+        result.and(self.finish())
+    }
+
+    /// How many lines are lost since writes began to fail; 0 where they do not.
+    pub fn lost(&self) -> u64 {
+        self.trouble.as_ref().map_or(0, |trouble| trouble.lines)
+    }
+
+    fn unfinished(&mut self, stream: Stream) -> &mut Unfinished {
+        &mut self.unfinished[usize::from(stream == Stream::Stderr)]
+    }
+
+    fn take_unfinished(&mut self, stream: Stream) -> Unfinished {
+        std::mem::take(self.unfinished(stream))
+    }
+
+    /// Puts an unfinished line on its way, from where it is written to so far.
+    fn push_piece(&mut self, line: &mut Unfinished, head: &Head, to: usize, ends: bool) -> io::Result<()> {
+        let (text, shown, covered) = (&line.raw, line.written..to, &mut line.covered);
+        let result = self.push(head, ends, |masks, out| masks.cover(text, shown, covered, out));
+        (line.written, line.begun) = (to, !ends);
+        result
+    }
+
+    /// Puts a line, or a piece of one, on its way to the part that has room for it.
+    fn push(&mut self, head: &Head, ends: bool, text: impl FnOnce(&Masks, &mut Vec<u8>)) -> io::Result<()> {
+        let before = self.out.len();
+        head.begin(ends, &mut self.out);
+        text(&self.masks, &mut self.out);
+        self.out.push(b'\n');
+        let size = self.part.as_ref().map_or(0, |part| part.size);
+        let mut result = Ok(());
+        if size + self.out.len() as u64 > self.limits.part_bytes && size + before as u64 > 0 {
+            let line = self.out.split_off(before);
+            result = self.flush();
+            self.part = None;
+            self.out.extend_from_slice(&line);
+        }
+        if self.out.len() >= ENOUGH { result.and(self.flush()) } else { result }
+    }
+
+    /// Hands over what is on its way, and gives back the memory for it: most tasks are quiet most of the time.
+    fn finish(&mut self) -> io::Result<()> {
+        let result = self.flush();
+        if self.out.capacity() > KEPT {
+            self.out = Vec::new();
+        }
+        result
+    }
+
+    /// Hands the lines on their way to the kernel, or loses them.
+    fn flush(&mut self) -> io::Result<()> {
+        if self.out.is_empty() {
+            return Ok(());
+        }
+        let result = match &self.trouble {
+            Some(trouble) if Instant::now() < trouble.retry => Err((trouble.why, 0)),
+            _ => self.append(),
+        };
+        let Err((why, written)) = result else {
+            self.out.clear();
+            return Ok(());
+        };
+        let lines = self.out[written..].iter().filter(|&&byte| byte == b'\n').count() as u64;
+        self.out.clear();
+        let Some(trouble) = &mut self.trouble else {
+            self.trouble = Some(Trouble { why, lines, retry: Instant::now() + PATIENCE });
+            return Err(why.into());
+        };
+        trouble.lines += lines;
+        let now = Instant::now();
+        if now >= trouble.retry {
+            (trouble.why, trouble.retry) = (why, now + PATIENCE);
+        }
+        Ok(())
+    }
+
+    /// Appends the lines on their way; where that fails, says how many of their bytes stay.
+    fn append(&mut self) -> Result<(), (Errno, usize)> {
+        let number = |error: io::Error| Errno::from_io_error(&error).unwrap_or(Errno::IO);
+        let mut part = match self.part.take() {
+            Some(part) => part,
+            None => self.next_part().map_err(|error| (number(error), 0))?,
+        };
+        let mut written = 0;
+        let mut result = Ok(());
+        if let Some(trouble) = &self.trouble {
+            result = part.append(&trouble.remark(), &mut written);
+            written = 0;
+        }
+        if result.is_ok() {
+            self.trouble = None;
+            result = part.append(&self.out, &mut written);
+        }
+        self.part = Some(part);
+        result.map_err(|error| (number(error), written))
+    }
+
+    /// Begins a part, and removes the oldest where there are too many.
+    fn next_part(&mut self) -> io::Result<Part> {
+        let parts = self.parts.get_or_insert_with(|| part::list(&self.folder).into());
+        let number = parts.back().map_or(1, |last| last + 1);
+        let part = Part::create(&self.folder, number)?;
+        parts.push_back(number);
+        while parts.len() > self.limits.parts.max(1) {
+            if let Some(oldest) = parts.pop_front() {
+                let _ = std::fs::remove_file(part::path(&self.folder, oldest));
+            }
+        }
+        Ok(part)
+    }
+}
+
+impl Trouble {
+    /// What the log says when it works again.
+    fn remark(&self) -> Vec<u8> {
+        let count =
+            if self.lines == 1 { "1 line".to_owned() } else { format!("{} lines", grouped(self.lines)) };
+        let mut line = Vec::new();
+        Head::now(Stream::Jobc, 0).begin(true, &mut line);
+        line.extend_from_slice(format!("{count} lost: {}\n", describe(self.why)).as_bytes());
+        line
+    }
+}
+
+/// A number as people read it: `1,234`.
+pub(super) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests;

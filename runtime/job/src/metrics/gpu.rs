@@ -1,0 +1,184 @@
+//! What tasks use of NVIDIA's GPUs, as NVML tells it.
+//!
+//! NVML may take long, so it is asked at one sample and heard at a later one, and the process that asks it is started only
+//! for jobs that have GPUs.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::time::{Duration, Instant};
+
+use jobc_gpu::nvml::Moment;
+use serde::{Deserialize, Serialize};
+
+use jobc_gpu::Machine;
+use jobc_gpu::nvml::watch::Watch;
+
+/// What a task uses of a GPU.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GpuUse {
+    /// The GPU's UUID.
+    pub gpu: String,
+    /// Bytes of its memory that the task's processes hold.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<u64>,
+    /// Percent of the time in which the GPU was busy, with whichever processes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub utilization: Option<u8>,
+}
+
+/// How often to ask.
+const EVERY: Duration = Duration::from_secs(5);
+
+/// How long to wait for an answer.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// After so many failures in a row nobody asks any more.
+const FAILURES: u32 = 3;
+
+/// The GPUs of this machine.
+#[derive(Debug)]
+pub(super) struct Gpus {
+    machine: Machine,
+    watch: Option<Watch>,
+    asked: Option<Instant>,
+    next: Instant,
+    failures: u32,
+    said: Moment,
+}
+
+impl Gpus {
+    /// The GPUs of a machine; nothing where NVIDIA's driver has made no nodes.
+    pub(super) fn find(machine: Machine) -> Option<Self> {
+        machine.has("/dev/nvidiactl").then(|| Self {
+            machine,
+            watch: None,
+            asked: None,
+            next: Instant::now(),
+            failures: 0,
+            said: Moment::default(),
+        })
+    }
+
+    /// Hears an answer that has come, or asks again; never waits.
+    pub(super) fn look(&mut self, now: Instant) {
+        if self.failures >= FAILURES {
+            return;
+        }
+        let result = self.hear(now).and_then(|()| self.ask(now));
+        if result.is_err() {
+            self.said = Moment::default();
+            self.failures += 1;
+            (self.watch, self.asked) = (None, None);
+        }
+    }
+
+    fn hear(&mut self, now: Instant) -> io::Result<()> {
+        let (Some(watch), Some(since)) = (&mut self.watch, self.asked) else { return Ok(()) };
+        match watch.hear()? {
+            Some(moment) => (self.said, self.failures, self.asked) = (moment, 0, None),
+            None if now.duration_since(since) >= PATIENCE => return Err(io::ErrorKind::TimedOut.into()),
+            None => {}
+        }
+        Ok(())
+    }
+
+    fn ask(&mut self, now: Instant) -> io::Result<()> {
+        if self.asked.is_some() || now < self.next {
+            return Ok(());
+        }
+        self.next = now + EVERY;
+        if self.watch.is_none() {
+            self.watch = Watch::start(&self.machine, self.failures as usize)?;
+        }
+        if let Some(watch) = &mut self.watch {
+            watch.ask()?;
+            self.asked = Some(now);
+        }
+        Ok(())
+    }
+
+    /// Whether any process uses a GPU.
+    pub(super) fn in_use(&self) -> bool {
+        !self.said.processes.is_empty()
+    }
+
+    /// What these processes use.
+    pub(super) fn used_by(&self, processes: &[u32]) -> Vec<GpuUse> {
+        used_by(&self.said, processes)
+    }
+}
+
+fn used_by(said: &Moment, processes: &[u32]) -> Vec<GpuUse> {
+    let mut used: BTreeMap<&str, Option<u64>> = BTreeMap::new();
+    for (_, gpu, memory) in said.processes.iter().filter(|(pid, ..)| processes.contains(pid)) {
+        let sum = used.entry(gpu).or_default();
+        *sum = memory.map(|memory| memory + sum.unwrap_or(0)).or(*sum);
+    }
+    let busy = |gpu: &str| said.busy.iter().find(|(uuid, _)| uuid == gpu).and_then(|(_, percent)| *percent);
+    used.into_iter()
+        .map(|(gpu, memory)| GpuUse { gpu: gpu.to_owned(), memory, utilization: busy(gpu) })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jobc_gpu::machine::Asker;
+
+    #[test]
+    fn processes_are_matched_to_their_gpus() {
+        let (one, other) = ("GPU-5a5ba042", "GPU-8a56a4bc");
+        let said = Moment {
+            busy: vec![(other.into(), Some(97)), (one.into(), None)],
+            processes: vec![
+                (4711, other.into(), Some(1024 << 20)),
+                (4712, other.into(), Some(512 << 20)),
+                (4713, one.into(), None),
+                (9, one.into(), Some(70000 << 20)),
+            ],
+        };
+        let used = used_by(&said, &[4711, 4712, 4713]);
+        let expected = [
+            GpuUse { gpu: one.into(), memory: None, utilization: None },
+            GpuUse { gpu: other.into(), memory: Some(1536 << 20), utilization: Some(97) },
+        ];
+        assert_eq!(used, expected);
+        assert_eq!(used_by(&said, &[1]), []);
+    }
+
+    /// Asks a command in place of this program until `done`, without the time between two questions.
+    fn watched(script: &str, done: impl Fn(&Gpus) -> bool) -> Gpus {
+        let tree = tempfile::tempdir().unwrap();
+        for name in ["proc/devices", "dev/nvidiactl", "usr/lib/libnvidia-ml.so.1"] {
+            std::fs::create_dir_all(tree.path().join(name).parent().unwrap()).unwrap();
+            std::fs::write(tree.path().join(name), "").unwrap();
+        }
+        let mut machine = Machine::at(tree.path());
+        machine.nvml.askers = vec![Asker::new("/bin/sh").word("-c").word(script)];
+        let mut gpus = Gpus::find(machine).unwrap();
+        for _ in 0..1000 {
+            if done(&gpus) {
+                return gpus;
+            }
+            gpus.next = Instant::now();
+            gpus.look(Instant::now());
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        panic!("it goes on and on: {gpus:?}");
+    }
+
+    #[test]
+    fn one_process_answers_again_and_again() {
+        let answer = r#"while dd bs=1 count=1 2>/dev/null | grep -q .; do echo noise; n=$((n+1))
+            echo '{"busy":[["GPU-1",'$n']],"processes":[[7,"GPU-1",5]]}'; done"#;
+        let gpus = watched(answer, |gpus| gpus.said.busy.first().is_some_and(|busy| busy.1 == Some(3)));
+        assert!(gpus.in_use() && gpus.failures == 0, "{gpus:?}");
+    }
+
+    #[test]
+    fn who_fails_again_and_again_is_asked_no_more() {
+        let mut gpus = watched("exit 1", |gpus| gpus.failures == FAILURES);
+        gpus.look(Instant::now());
+        assert!(gpus.watch.is_none() && !gpus.in_use());
+    }
+}

@@ -1,0 +1,77 @@
+//! What a job's tasks use now, for whoever looks from outside of its supervisor.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
+
+use super::gpu::GpuUse;
+use super::sample::Sample;
+use crate::folder::Folder;
+use crate::record::Record;
+use crate::time::Time;
+use jobc_container::cgroup::Cgroup;
+use jobc_container::state::Id;
+use jobc_sys::id::TaskId;
+
+/// So much of the end of the file of samples holds the newest of each task, and their GPUs.
+const NEWEST: u64 = 256 << 10;
+
+/// The groups of a job's running tasks.
+#[derive(Debug)]
+pub struct Live {
+    folder: Folder,
+    groups: BTreeMap<TaskId, (u32, Cgroup)>,
+}
+
+impl Live {
+    /// The tasks of a job.
+    pub fn new(folder: &Folder) -> Self {
+        Self { folder: folder.clone(), groups: BTreeMap::new() }
+    }
+
+    /// What each task uses that the record says is alive; what a GPU does, as the supervisor last saw it.
+    pub fn look(&mut self, record: &Record) -> Vec<Sample> {
+        let alive = record.tasks.iter().filter(|task| task.state.is_alive());
+        let attempts: BTreeMap<&TaskId, u32> = alive.clone().map(|task| (&task.task, task.attempt)).collect();
+        self.groups.retain(|task, (attempt, _)| attempts.get(task) == Some(attempt));
+        let store = self.folder.containers();
+        let has_gpus = record.tasks.iter().any(|task| !task.gpus.is_empty());
+        let mut gpus = if has_gpus { self.gpus() } else { BTreeMap::new() };
+        let mut samples = vec![];
+        for task in alive {
+            if !self.groups.contains_key(&task.task) {
+                let container = task.container.as_deref().and_then(|name| Id::new(name).ok());
+                // A container that is just being made, or removed, is looked at the next time.
+                let saved = container.and_then(|id| store.read(&id).ok()?.cgroup);
+                let Some(saved) = saved else { continue };
+                self.groups.insert(task.task.clone(), (task.attempt, Cgroup::open(saved)));
+            }
+            let Some((attempt, group)) = self.groups.get(&task.task) else { continue };
+            samples.push(Sample {
+                time: Time::now(),
+                task: task.task.clone(),
+                attempt: *attempt,
+                usage: group.usage(),
+                gpu: gpus.remove(&task.task).unwrap_or_default(),
+                last: false,
+            });
+        }
+        samples
+    }
+
+    /// What tasks used of GPUs when they were sampled last.
+    fn gpus(&self) -> BTreeMap<TaskId, Vec<GpuUse>> {
+        let read = || {
+            let file = File::open(self.folder.samples_file()).ok()?;
+            let from = file.metadata().ok()?.len().saturating_sub(NEWEST);
+            let mut text = vec![0; usize::try_from(NEWEST).ok()?];
+            let length = file.read_at(&mut text, from).ok()?;
+            text.truncate(length);
+            Some(text)
+        };
+        let text = read().unwrap_or_default();
+        let samples =
+            text.split(|&byte| byte == b'\n').filter_map(|line| serde_json::from_slice::<Sample>(line).ok());
+        samples.map(|sample| (sample.task, sample.gpu)).collect()
+    }
+}

@@ -1,0 +1,39 @@
+//! What an attempt of a task had used at a time.
+
+use serde::{Deserialize, Serialize};
+
+use super::gpu::GpuUse;
+use crate::time::Time;
+use jobc_container::cgroup::Usage;
+use jobc_sys::id::TaskId;
+
+/// What an attempt of a task had used at a time: a line of `samples.jsonl`.
+///
+/// CPU time, peaks, hits, kills and bytes of disks are sums since the attempt began.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Sample {
+    /// When.
+    pub time: Time,
+    /// Which task.
+    pub task: TaskId,
+    /// Its attempt, from 1.
+    pub attempt: u32,
+    /// What it had used.
+    #[serde(flatten)]
+    pub usage: Usage,
+    /// The GPUs that its processes used.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gpu: Vec<GpuUse>,
+    /// Whether it is the attempt's last.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub last: bool,
+}
+
+impl Sample {
+    /// Thousandths of a CPU used between an earlier sample of the same attempt and this one.
+    pub fn cpu_millis_since(&self, earlier: &Self) -> Option<u64> {
+        let used = self.usage.cpu_usec?.checked_sub(earlier.usage.cpu_usec?)?;
+        let micros = u64::try_from(self.time.since(earlier.time).as_micros()).ok()?;
+        (micros > 0).then(|| used.saturating_mul(1000) / micros)
+    }
+}

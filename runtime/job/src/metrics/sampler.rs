@@ -1,0 +1,184 @@
+//! Asking the kernel again and again what tasks use.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Resource, getrlimit};
+use rustix::time::{ClockId, clock_gettime};
+
+use super::gpu::Gpus;
+use super::keep::Keep;
+use super::sample::Sample;
+use crate::folder::Folder;
+use crate::time::Time;
+use jobc_container::cgroup::{Cgroup, Meter, Saved};
+use jobc_gpu::Machine;
+use jobc_sys::id::TaskId;
+
+/// How often tasks are looked at, where it costs next to nothing.
+const OFTEN: Duration = Duration::from_secs(1);
+
+/// How often they are looked at at least.
+const SELDOM: Duration = Duration::from_secs(30);
+
+/// Looking may take this part of the time.
+const PART: u32 = 1000;
+
+/// A sample that equals the one before it is written after so long all the same.
+const LONGEST: Duration = Duration::from_secs(30);
+
+/// Takes samples of a job's running tasks.
+#[derive(Debug)]
+pub struct Sampler {
+    keep: Keep,
+    tasks: Vec<Watched>,
+    gpus: Option<Gpus>,
+    next: Instant,
+    /// How many files may be kept open.
+    files: usize,
+}
+
+/// A task that runs.
+#[derive(Debug)]
+struct Watched {
+    task: TaskId,
+    attempt: u32,
+    group: Cgroup,
+    /// Its open files, where there may be so many: asking anew costs six times as much.
+    meter: Option<Meter>,
+    written: Option<Sample>,
+    /// A later sample that equals the written one but for its time.
+    same: Option<Sample>,
+}
+
+impl Sampler {
+    /// A sampler that writes to a job's folder; `has_gpus` says whether any of its tasks may have one.
+    pub fn new(folder: &Folder, has_gpus: bool) -> Self {
+        let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX) / 2;
+        Self {
+            keep: Keep::new(folder.samples_file()),
+            tasks: vec![],
+            gpus: has_gpus.then(Machine::here).and_then(Gpus::find),
+            next: Instant::now(),
+            files: usize::try_from(files).unwrap_or(usize::MAX),
+        }
+    }
+
+    /// An attempt has begun, in these groups.
+    pub fn enter(&mut self, task: &TaskId, attempt: u32, groups: &Saved) {
+        let group = Cgroup::open(groups.clone());
+        let open: usize = self.tasks.iter().flat_map(|task| &task.meter).map(Meter::files).sum();
+        let meter = Some(group.meter()).filter(|meter| open + meter.files() <= self.files);
+        let task = task.clone();
+        self.tasks.push(Watched { task, attempt, group, meter, written: None, same: None });
+    }
+
+    /// An attempt has ended and its groups are about to be removed: what it used in all, which is written as well.
+    pub fn leave(&mut self, task: &TaskId) -> Option<Sample> {
+        let at = self.tasks.iter().position(|watched| watched.task == *task)?;
+        let watched = self.tasks.swap_remove(at);
+        let sample = Sample { last: true, ..watched.sample(Time::now(), None) };
+        let samples: Vec<Sample> = watched.same.into_iter().chain([sample.clone()]).collect();
+        // What cannot be kept is in the event that tells the end.
+        let _ = self.keep.push(&samples);
+        Some(sample)
+    }
+
+    /// When to call [`Self::sample`] next; never while nothing runs.
+    pub fn next(&self) -> Option<Instant> {
+        (!self.tasks.is_empty()).then_some(self.next)
+    }
+
+    /// Takes a sample of each running task and writes those that tell something new.
+    ///
+    /// # Errors
+    ///
+    /// They cannot be written; the next call tries again.
+    pub fn sample(&mut self) -> io::Result<()> {
+        let (began, now) = (processor_time(), Instant::now());
+        if let Some(gpus) = &mut self.gpus {
+            gpus.look(now);
+        }
+        let time = Time::now();
+        let mut samples = vec![];
+        for watched in &mut self.tasks {
+            let sample = watched.sample(time, self.gpus.as_ref());
+            watched.take(sample, &mut samples);
+        }
+        let result = self.keep.push(&samples);
+        let cost = processor_time().saturating_sub(began);
+        self.next = now + (cost * PART).clamp(OFTEN, SELDOM);
+        result
+    }
+}
+
+impl Watched {
+    fn sample(&self, time: Time, gpus: Option<&Gpus>) -> Sample {
+        let usage = self.meter.as_ref().map_or_else(|| self.group.usage(), Meter::read);
+        let gpu = gpus.filter(|gpus| gpus.in_use()).map(|gpus| {
+            let processes = self.group.processes().unwrap_or_default();
+            gpus.used_by(&processes)
+        });
+        let (task, attempt) = (self.task.clone(), self.attempt);
+        Sample { time, task, attempt, usage, gpu: gpu.unwrap_or_default(), last: false }
+    }
+
+    /// Takes a sample in: what has changed is written, with the last sample before the change.
+    fn take(&mut self, sample: Sample, out: &mut Vec<Sample>) {
+        let is_same = self.written.as_ref().is_some_and(|written| {
+            written.usage == sample.usage
+                && written.gpu == sample.gpu
+                && sample.time.since(written.time) < LONGEST
+        });
+        if is_same {
+            self.same = Some(sample);
+            return;
+        }
+        out.extend(self.same.take());
+        out.push(sample.clone());
+        self.written = Some(sample);
+    }
+}
+
+/// The processor time that this thread has used.
+fn processor_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::try_from(time).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jobc_container::cgroup::Usage;
+
+    fn watched() -> Watched {
+        let group = Cgroup::open(Saved::default());
+        let task = TaskId::new("a", 0);
+        Watched { task, attempt: 1, group, meter: None, written: None, same: None }
+    }
+
+    fn sample(second: u64, cpu: u64) -> Sample {
+        let usage = Usage { cpu_usec: Some(cpu), ..Usage::default() };
+        let (time, task) = (Time::from_millis(second * 1000), TaskId::new("a", 0));
+        Sample { time, task, attempt: 1, usage, gpu: vec![], last: false }
+    }
+
+    #[test]
+    fn a_quiet_task_is_written_before_it_changes_and_once_in_a_while() {
+        let mut watched = watched();
+        let mut out = vec![];
+        for second in 0..70 {
+            watched.take(sample(second, if second < 45 { 0 } else { second }), &mut out);
+        }
+        let seconds: Vec<u64> = out.iter().map(|sample| sample.time.millis() / 1000).collect();
+        let expected: Vec<u64> = [0, 29, 30, 44].into_iter().chain(45..70).collect();
+        assert_eq!(seconds, expected);
+    }
+
+    #[test]
+    fn the_rate_is_that_between_two_samples() {
+        assert_eq!(sample(4, 3_000_000).cpu_millis_since(&sample(2, 1_000_000)), Some(1000));
+        assert_eq!(sample(2, 3_000_000).cpu_millis_since(&sample(2, 1_000_000)), None);
+        assert_eq!(sample(4, 1).cpu_millis_since(&sample(2, 2)), None);
+    }
+}

@@ -1,0 +1,196 @@
+//! Which addresses a job's network has: private ones (RFC 1918) that this machine does not use already.
+//!
+//! Nothing of the network is seen on the machine, so all jobs may have the same addresses; what counts is that a task that
+//! reaches out does not find its own network where it looks for the machine's neighbours.
+
+use std::fmt;
+use std::net::Ipv4Addr;
+
+use jobc_sys::error::{Error, Kind, Result};
+
+/// A run of IPv4 addresses that share their first bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub(super) struct Range {
+    first: u32,
+    /// How many bits are shared.
+    length: u8,
+}
+
+/// The addresses of one network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub(super) struct Addresses {
+    /// For the tasks and the bridge between them.
+    pub(super) tasks: Range,
+    /// For the link from the bridge to the machine.
+    pub(super) uplink: Range,
+    /// Whether the machine uses none of them.
+    pub(super) are_free: bool,
+}
+
+/// The bits that the addresses of one network share.
+const LENGTH: u8 = 20;
+
+impl Range {
+    /// A range by its first address.
+    pub(super) fn new(first: [u8; 4], length: u8) -> Self {
+        Self { first: u32::from_be_bytes(first) & mask(length), length }
+    }
+
+    /// The address that is so many after the first.
+    pub(super) fn address(self, number: u32) -> Ipv4Addr {
+        Ipv4Addr::from(self.first + number)
+    }
+
+    /// How many bits are shared.
+    pub(super) fn length(self) -> u8 {
+        self.length
+    }
+
+    /// The last address: everybody's.
+    pub(super) fn last(self) -> Ipv4Addr {
+        Ipv4Addr::from(self.first | !mask(self.length))
+    }
+
+    /// What the tasks' interfaces are connected by, and their way out.
+    pub(super) fn bridge(self) -> Ipv4Addr {
+        self.address(1)
+    }
+
+    /// The address of a task by its number. None ends in 0 or 255, which some programs take for something else.
+    pub(super) fn task(self, number: usize) -> Ipv4Addr {
+        let number = u32::try_from(number).unwrap_or(u32::MAX);
+        self.address(256 * (1 + number / 254) + 1 + number % 254)
+    }
+
+    fn overlaps(self, other: Self) -> bool {
+        let shared = mask(self.length.min(other.length));
+        self.first & shared == other.first & shared
+    }
+}
+
+fn mask(length: u8) -> u32 {
+    u32::MAX.checked_shl(32 - u32::from(length)).unwrap_or(0)
+}
+
+impl fmt::Display for Range {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.address(0), self.length)
+    }
+}
+
+/// Chooses the addresses of a network on this machine.
+pub(super) fn choose() -> Result<Addresses> {
+    const PATH: &str = "/proc/self/net/fib_trie";
+    let table = match std::fs::read_to_string(PATH) {
+        Ok(table) => table,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+        Err(error) => {
+            let why = jobc_sys::error::because(&error);
+            return Err(Error::new(Kind::Machine, format!("cannot read `{PATH}`: {why}")));
+        }
+    };
+    Ok(among(&used(&table)))
+}
+
+/// The first ranges that none of the used ones meets.
+fn among(used: &[Range]) -> Addresses {
+    let mut free = candidates().filter(|range| !used.iter().any(|used| used.overlaps(*range)));
+    match (free.next(), free.next()) {
+        (Some(tasks), Some(uplink)) => Addresses { tasks, uplink, are_free: true },
+        // For trying networks out (RFC 2544): what a machine can do without sooner than its neighbours.
+        _ => Addresses {
+            tasks: Range::new([198, 18, 0, 0], LENGTH),
+            uplink: Range::new([198, 19, 0, 0], LENGTH),
+            are_free: false,
+        },
+    }
+}
+
+/// Private ranges, first those that container engines, clusters and offices use least.
+fn candidates() -> impl Iterator<Item = Range> {
+    let ten = (201..=254).map(|second| [10, second, 0, 0]);
+    let hundred = (16..=31).rev().map(|second| [172, second, 240, 0]);
+    let office = (0..16).rev().map(|third| [192, 168, third * 16, 0]);
+    // Shared by carriers and their customers (RFC 6598).
+    let carriers = (64..=127).rev().map(|second| [100, second, 0, 0]);
+    ten.chain(hundred).chain(office).chain(carriers).map(|first| Range::new(first, LENGTH))
+}
+
+/// The addresses in a table of routes as /proc/net/fib_trie shows it: the machine's own, and those behind a route that is
+/// no default route.
+fn used(table: &str) -> Vec<Range> {
+    let mut ranges = Vec::new();
+    let mut address = None;
+    for line in table.lines().map(str::trim_start) {
+        if let Some(leaf) = line.strip_prefix("|-- ") {
+            address = leaf.trim().parse::<Ipv4Addr>().ok();
+        } else if let (Some(address), Some(route)) = (address, line.strip_prefix('/')) {
+            let length = route.split(' ').next().and_then(|word| word.parse().ok());
+            ranges.extend(
+                length
+                    .filter(|length| (1..=32).contains(length))
+                    .map(|length| Range::new(address.octets(), length)),
+            );
+        }
+    }
+    ranges
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TABLE: &str = "Main:
+  +-- 0.0.0.0/0 3 0 5
+     |-- 0.0.0.0
+        /0 universe UNICAST
+     +-- 10.128.0.0/9 2 0 2
+        |-- 10.201.7.0
+           /24 link UNICAST
+           /32 link BROADCAST
+Local:
+  +-- 0.0.0.0/0 3 0 5
+     |-- 127.0.0.0
+        /8 host LOCAL
+     |-- 10.202.1.2
+        /32 host LOCAL
+";
+
+    #[test]
+    fn what_the_machine_uses_is_not_taken() {
+        let used = used(TABLE);
+        let shown: Vec<String> = used.iter().map(ToString::to_string).collect();
+        assert_eq!(shown, ["10.201.7.0/24", "10.201.7.0/32", "127.0.0.0/8", "10.202.1.2/32"]);
+        let chosen = among(&used);
+        assert_eq!(chosen.tasks.to_string(), "10.203.0.0/20");
+        assert_eq!(chosen.uplink.to_string(), "10.204.0.0/20");
+        assert!(chosen.are_free);
+    }
+
+    #[test]
+    fn a_route_to_everything_private_leaves_the_others() {
+        let all_of_ten = Range::new([10, 0, 0, 0], 8);
+        assert_eq!(among(&[all_of_ten]).tasks.to_string(), "172.31.240.0/20");
+        let everything = [
+            all_of_ten,
+            Range::new([172, 16, 0, 0], 12),
+            Range::new([192, 168, 0, 0], 16),
+            Range::new([100, 64, 0, 0], 10),
+        ];
+        let chosen = among(&everything);
+        assert_eq!((chosen.tasks.to_string(), chosen.are_free), ("198.18.0.0/20".to_owned(), false));
+        assert_eq!(among(&everything[..3]).tasks.to_string(), "100.127.0.0/20");
+    }
+
+    #[test]
+    fn tasks_have_distinct_addresses_of_the_range() {
+        let range = Range::new([10, 201, 0, 0], LENGTH);
+        assert_eq!(range.bridge().to_string(), "10.201.0.1");
+        for (number, address) in [(0, "10.201.1.1"), (253, "10.201.1.254"), (254, "10.201.2.1")] {
+            assert_eq!(range.task(number).to_string(), address);
+        }
+        let all: std::collections::BTreeSet<_> = (0..1023).map(|number| range.task(number)).collect();
+        assert_eq!(all.len(), 1023);
+        assert!(all.iter().all(|address| Range::new(address.octets(), LENGTH) == range));
+    }
+}

@@ -1,0 +1,197 @@
+//! The process that holds a job's network: this program again, for as long as the job's supervisor lives.
+//!
+//! A network namespace lives by what refers to it. Here that is this process's descriptors, and the tasks: nothing of the
+//! network has a name in a file system, or is seen in the machine's own network, and when the supervisor ends, however it
+//! does, this process reads the end of its standard input and ends too. It is a process of its own because a normal user's
+//! network belongs to a user namespace, which only a process without threads may enter, and never leave.
+
+use std::ffi::OsString;
+use std::net::TcpListener;
+use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use rustix::process::{Resource, Rlimit};
+
+use super::address::{Addresses, Range};
+use super::error::{errno, no_such_task};
+use super::order::{Ask, Made, ORDER, Order, SHORT, Said, Users, receive, send};
+use super::{namespace, publish, uplink, wire};
+use jobc_container::namespaces::Namespace;
+use jobc_sys::error::{Error, Kind, Result};
+use jobc_sys::syscall::Kernel as _;
+use jobc_sys::syscall::linux::Linux;
+
+/// More threads wait for each other: connecting a task to the bridge takes a lock that all networks of the kernel share.
+const THREADS: usize = 4;
+
+/// So few tasks are not worth a further thread.
+const LEAST: usize = 8;
+
+/// The whole life of the process; `words` are what follows [`super::COMMAND`].
+///
+/// Its standard input is the supervisor's socket.
+pub fn main(mut words: impl Iterator<Item = OsString>) -> ExitCode {
+    // In place of `exe`, for those who list processes.
+    let _ = std::fs::write("/proc/self/comm", "jobc-network");
+    match words.next() {
+        None => {}
+        Some(word) if word == uplink::KEEP => return uplink::keep(words),
+        Some(_) => return misused(),
+    }
+    let Ok(Some((order, _))) = receive::<Order>(rustix::stdio::stdin(), ORDER) else { return misused() };
+    let (said, held) = match make(&order) {
+        Ok((made, held)) => (Said::Made(made), Some(held)),
+        Err(error) => (Said::failed(error), None),
+    };
+    let told = send(rustix::stdio::stdin(), &said, None);
+    if let (Ok(()), Some(held)) = (told, held) {
+        held.serve();
+    }
+    ExitCode::SUCCESS
+}
+
+fn misused() -> ExitCode {
+    eprintln!("jobc: this command is for a job's supervisor alone");
+    ExitCode::from(2)
+}
+
+/// What lives as long as the process.
+struct Held {
+    bridge: Option<Arc<OwnedFd>>,
+    tasks: Vec<OwnedFd>,
+    range: Option<Range>,
+    /// Dropped, and so ended, before the namespaces are let go.
+    _uplink: Option<uplink::Uplink>,
+}
+
+fn make(order: &Order) -> Result<(Made, Held)> {
+    raise_limit_of_descriptors();
+    // In the machine's network, and with the user's own rights.
+    let listeners: Vec<TcpListener> = order.forwards.iter().map(publish::listen).collect::<Result<_>>()?;
+    let taken = |listener: &TcpListener| listener.local_addr().map_or(0, |place| place.port());
+    let ports = listeners.iter().map(taken).collect();
+    if let Some(users) = &order.users {
+        enter_user_namespace(users)?;
+    }
+    let Some(addresses) = order.addresses else {
+        let tasks = namespace::apart(|| wire::tasks(0..order.tasks, None))?;
+        let made = Made { namespaces: numbers(&tasks), ports, resolver: None, no_way_out: None };
+        return Ok((made, Held { bridge: None, tasks, range: None, _uplink: None }));
+    };
+    let Addresses { tasks: range, uplink: link, .. } = addresses;
+    let bridge = Arc::new(namespace::apart(|| wire::bridge(range))?);
+    // The way out begins in the machine's network, where this thread stays meanwhile; the tasks' namespaces need not wait.
+    let (tasks, way_out) = std::thread::scope(|scope| {
+        let parts: Vec<_> = parts(order.tasks)
+            .map(|numbers| {
+                scope.spawn(|| {
+                    namespace::enter(&bridge)?;
+                    wire::tasks(numbers, Some(range))
+                })
+            })
+            .collect();
+        let way_out = uplink::connect(&bridge, &order.place, link);
+        let join = |part: std::thread::ScopedJoinHandle<'_, Result<Vec<OwnedFd>>>| {
+            part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        (parts.into_iter().map(join).collect::<Result<Vec<_>>>(), way_out)
+    });
+    let tasks: Vec<OwnedFd> = tasks?.into_iter().flatten().collect();
+    for (listener, forward) in listeners.into_iter().zip(&order.forwards) {
+        let targets = forward.tasks.iter().map(|task| (range.task(*task), forward.port)).collect();
+        publish::serve(listener, bridge.clone(), targets);
+    }
+    let made = Made {
+        namespaces: numbers(&tasks),
+        ports,
+        resolver: way_out.is_ok().then(|| uplink::resolver(link)),
+        no_way_out: way_out.as_ref().err().cloned(),
+    };
+    Ok((made, Held { bridge: Some(bridge), tasks, range: Some(range), _uplink: way_out.ok() }))
+}
+
+/// The tasks in parts that are made beside each other. Most of a network namespace's making needs no lock that others hold.
+fn parts(tasks: usize) -> impl Iterator<Item = std::ops::Range<usize>> {
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let each = tasks.div_ceil(cores.clamp(1, THREADS)).max(LEAST);
+    (0..tasks).step_by(each).map(move |first| first..tasks.min(first + each))
+}
+
+/// Enters a new user namespace and waits until the supervisor has written its maps.
+fn enter_user_namespace(users: &Users) -> Result<()> {
+    Linux.unshare(Namespace::User.flag()).map_err(|errno| {
+        Error::machine("make a user namespace", errno).help("`jobc doctor` says what this machine allows")
+    })?;
+    if users.groups_denied {
+        let denied = std::fs::write("/proc/self/setgroups", "deny");
+        denied.map_err(|error| Error::machine("deny setgroups(2)", errno(&error)))?;
+    }
+    let gone = |errno| Error::machine("talk to the job's supervisor", errno);
+    send(rustix::stdio::stdin(), &Said::MapIds {}, None).map_err(gone)?;
+    match receive::<()>(rustix::stdio::stdin(), SHORT).map_err(gone)? {
+        Some(_) => Ok(()),
+        None => Err(Error::new(Kind::State, "the job's supervisor has ended")),
+    }
+}
+
+/// A descriptor for each task, and two for each connection.
+fn raise_limit_of_descriptors() {
+    let limit = rustix::process::getrlimit(Resource::Nofile);
+    let _ = rustix::process::setrlimit(
+        Resource::Nofile,
+        Rlimit { current: limit.maximum, maximum: limit.maximum },
+    );
+}
+
+fn numbers(namespaces: &[OwnedFd]) -> Vec<i32> {
+    namespaces.iter().map(std::os::fd::AsRawFd::as_raw_fd).collect()
+}
+
+impl Held {
+    /// Answers until the supervisor ends.
+    fn serve(mut self) {
+        while let Ok(Some((ask, _))) = receive(rustix::stdio::stdin(), SHORT) {
+            let (said, socket) = match self.answer(ask) {
+                Ok(answer) => answer,
+                Err(error) => (Said::failed(error), None),
+            };
+            if send(rustix::stdio::stdin(), &said, socket.as_ref().map(OwnedFd::as_fd)).is_err() {
+                break;
+            }
+        }
+    }
+
+    fn answer(&mut self, ask: Ask) -> Result<(Said, Option<OwnedFd>)> {
+        let (Ask::Socket(task) | Ask::Renew(task)) = ask;
+        let own = self.tasks.get_mut(task).ok_or_else(|| no_such_task(task))?;
+        match ask {
+            Ask::Socket(_) => {
+                // From the bridge, or from where the task is alone.
+                namespace::enter(self.bridge.as_deref().unwrap_or(own))?;
+                Ok((Said::Socket {}, Some(super::socket::socket()?)))
+            }
+            Ask::Renew(_) => {
+                *own = namespace::apart(|| {
+                    if let Some(bridge) = &self.bridge {
+                        namespace::enter(bridge)?;
+                    }
+                    wire::again(task, self.range)
+                })?;
+                Ok((Said::Renewed { namespace: own.as_raw_fd() }, None))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn every_task_is_in_one_part() {
+        for tasks in [0, 1, 7, 8, 9, 63, 100, 1023] {
+            let parts: Vec<_> = super::parts(tasks).collect();
+            assert!(parts.len() <= super::THREADS, "{parts:?}");
+            assert!(parts.into_iter().flatten().eq(0..tasks));
+        }
+    }
+}

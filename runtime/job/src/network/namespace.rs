@@ -1,0 +1,41 @@
+//! Network namespaces, made and entered by threads: each thread of a process is in one of its own choice
+//! (network_namespaces(7), setns(2)).
+
+use std::os::fd::{AsRawFd as _, OwnedFd};
+
+use rustix::fs::{Mode, OFlags};
+
+use jobc_container::namespaces::Namespace;
+use jobc_sys::error::{Error, Result};
+use jobc_sys::syscall::Kernel as _;
+use jobc_sys::syscall::linux::Linux;
+
+/// Does some work in a thread of its own, so that the namespaces it goes to are its own affair.
+pub(super) fn apart<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    let done = std::thread::scope(|scope| scope.spawn(work).join());
+    done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// Puts this thread into a new network namespace, and opens it.
+///
+/// It makes no IPv6 addresses of its own: they would take a second each to be seen as unique, and names lead to IPv4.
+pub(super) fn unshare() -> Result<OwnedFd> {
+    const PATH: &str = "/proc/thread-self/ns/net";
+    Linux
+        .unshare(Namespace::Network.flag())
+        .map_err(|errno| Error::machine("make a network namespace", errno).help(HELP))?;
+    // A kernel without IPv6 has no such file.
+    let _ = std::fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1");
+    rustix::fs::open(PATH, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
+        .map_err(|errno| Error::machine(format!("open `{PATH}`"), errno))
+}
+
+const HELP: &str =
+    "`jobc doctor` says what this machine allows; /proc/sys/user/max_net_namespaces may be reached";
+
+/// Puts this thread into a network namespace that is there.
+pub(super) fn enter(namespace: &OwnedFd) -> Result<()> {
+    Linux
+        .setns(namespace.as_raw_fd(), Namespace::Network.flag())
+        .map_err(|errno| Error::machine("enter a network namespace", errno))
+}

@@ -1,0 +1,260 @@
+//! Requests to the kernel's network configuration: netlink(7), rtnetlink(7).
+//!
+//! Requests are gathered and sent many at once, since a system call for each would be most of the time that a network of
+//! a hundred tasks takes. The kernel answers each by an error number, and every request says in words what it is to do.
+
+use std::ffi::CStr;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use rustix::io::Errno;
+use rustix::net::netlink::SocketAddrNetlink;
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::net::{AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType};
+
+use jobc_sys::error::{Error, Result};
+
+/// Wants an answer (`NLM_F_REQUEST | NLM_F_ACK`).
+const ASK: u16 = 0x1 | 0x4;
+/// Makes what is not there, and fails where it is (`NLM_F_CREATE | NLM_F_EXCL`).
+pub(super) const NEW: u16 = 0x400 | 0x200;
+/// Adds to a list (`NLM_F_CREATE | NLM_F_APPEND`).
+pub(super) const APPEND: u16 = 0x400 | 0x800;
+/// The kind of an answer with an error number (`NLMSG_ERROR`).
+const ERROR: u16 = 2;
+/// The bit of an attribute that holds others (`NLA_F_NESTED`).
+const NESTED: u16 = 0x8000;
+/// How many bytes stand before a message's content (struct nlmsghdr).
+const HEADER: usize = 16;
+/// So many requests are sent before their answers are read: more answers would not fit where the kernel keeps them.
+const AT_ONCE: usize = 64;
+/// How long the kernel may take. It answers before the call that asks returns.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Requests that are sent together.
+#[derive(Debug, Default)]
+pub(super) struct Batch {
+    requests: Vec<Request>,
+}
+
+#[derive(Debug)]
+struct Request {
+    /// Words that follow "cannot"; nothing for a message that is not answered.
+    what: Option<String>,
+    bytes: Vec<u8>,
+}
+
+/// The attributes of a message, or of an attribute that holds others.
+#[derive(Debug)]
+pub(super) struct Attributes<'a>(&'a mut Vec<u8>);
+
+impl Batch {
+    /// Adds a request: what it is to do, its number, flags besides [`ASK`], the fixed part and the attributes.
+    pub(super) fn ask(
+        &mut self,
+        what: impl Into<String>,
+        kind: u16,
+        flags: u16,
+        fixed: &[u8],
+        attributes: impl FnOnce(&mut Attributes<'_>),
+    ) {
+        self.add(Some(what.into()), kind, ASK | flags, fixed, attributes);
+    }
+
+    /// Adds a message that is not answered.
+    pub(super) fn tell(&mut self, kind: u16, fixed: &[u8]) {
+        self.add(None, kind, 0x1, fixed, |_| {});
+    }
+
+    fn add(
+        &mut self,
+        what: Option<String>,
+        kind: u16,
+        flags: u16,
+        fixed: &[u8],
+        attributes: impl FnOnce(&mut Attributes<'_>),
+    ) {
+        let mut bytes = vec![0; HEADER];
+        bytes[4..6].copy_from_slice(&kind.to_ne_bytes());
+        bytes[6..8].copy_from_slice(&flags.to_ne_bytes());
+        bytes[8..12].copy_from_slice(&number(self.requests.len()).to_ne_bytes());
+        bytes.extend_from_slice(fixed);
+        pad(&mut bytes);
+        attributes(&mut Attributes(&mut bytes));
+        let length = number(bytes.len());
+        bytes[..4].copy_from_slice(&length.to_ne_bytes());
+        self.requests.push(Request { what, bytes });
+    }
+}
+
+impl Attributes<'_> {
+    /// Adds an attribute of bytes.
+    pub(super) fn bytes(&mut self, kind: u16, value: &[u8]) -> &mut Self {
+        self.add(kind, |into| into.0.extend_from_slice(value));
+        self
+    }
+
+    /// Adds a number in the machine's order of bytes.
+    pub(super) fn number(&mut self, kind: u16, value: u32) -> &mut Self {
+        self.bytes(kind, &value.to_ne_bytes())
+    }
+
+    /// Adds a number in the network's order of bytes, as netfilter has them.
+    pub(super) fn big(&mut self, kind: u16, value: u32) -> &mut Self {
+        self.bytes(kind, &value.to_be_bytes())
+    }
+
+    /// Adds a text, with the NUL byte that ends it.
+    pub(super) fn text(&mut self, kind: u16, value: &CStr) -> &mut Self {
+        self.bytes(kind, value.to_bytes_with_nul())
+    }
+
+    /// Adds an attribute that holds others.
+    pub(super) fn nested(&mut self, kind: u16, inner: impl FnOnce(&mut Attributes<'_>)) -> &mut Self {
+        self.add(kind | NESTED, inner);
+        self
+    }
+
+    /// Adds bytes without a header: the fixed part of a structure that attributes follow.
+    pub(super) fn fixed(&mut self, value: &[u8]) -> &mut Self {
+        self.0.extend_from_slice(value);
+        self
+    }
+
+    fn add(&mut self, kind: u16, inner: impl FnOnce(&mut Attributes<'_>)) {
+        let start = self.0.len();
+        self.0.extend_from_slice(&[0, 0]);
+        self.0.extend_from_slice(&kind.to_ne_bytes());
+        inner(&mut Attributes(self.0));
+        // The length counts the header, and not what pads the attribute to four bytes.
+        let length = u16::try_from(self.0.len() - start).unwrap_or(u16::MAX);
+        self.0[start..start + 2].copy_from_slice(&length.to_ne_bytes());
+        pad(self.0);
+    }
+}
+
+fn pad(bytes: &mut Vec<u8>) {
+    bytes.resize(bytes.len().next_multiple_of(4), 0);
+}
+
+fn number(value: usize) -> u32 {
+    u32::try_from(value).unwrap_or(u32::MAX)
+}
+
+/// A socket of the network namespace that it was made in, whatever namespace its maker goes to later.
+#[derive(Debug)]
+pub(super) struct Netlink {
+    socket: OwnedFd,
+}
+
+impl Netlink {
+    /// A socket for interfaces, addresses and routes.
+    pub(super) fn route() -> Result<Self> {
+        Self::open(None)
+    }
+
+    /// A socket for netfilter.
+    pub(super) fn netfilter() -> Result<Self> {
+        Self::open(Some(rustix::net::netlink::NETFILTER))
+    }
+
+    fn open(protocol: Option<Protocol>) -> Result<Self> {
+        let open = || {
+            let flags = SocketFlags::CLOEXEC;
+            let socket = rustix::net::socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, protocol)?;
+            set_socket_timeout(&socket, Timeout::Recv, Some(PATIENCE))?;
+            Ok(Self { socket })
+        };
+        open().map_err(|errno: Errno| Error::machine("talk to the kernel about networks", errno))
+    }
+
+    /// Sends the requests and waits until all are answered.
+    ///
+    /// # Errors
+    ///
+    /// The first that the kernel refuses, in its own words.
+    pub(super) fn send(&self, batch: &Batch) -> Result<()> {
+        for (round, requests) in batch.requests.chunks(AT_ONCE).enumerate() {
+            let first = round * AT_ONCE;
+            let bytes: Vec<u8> = requests.iter().flat_map(|request| request.bytes.iter().copied()).collect();
+            let asked = requests.iter().filter(|request| request.what.is_some()).count();
+            let talk = |errno| Error::machine("talk to the kernel about networks", errno);
+            rustix::net::sendto(&self.socket, &bytes, SendFlags::empty(), &SocketAddrNetlink::new(0, 0))
+                .map_err(talk)?;
+            let mut answered = 0;
+            let mut buffer = [0_u8; 16384];
+            while answered < asked {
+                let (got, _) = rustix::io::retry_on_intr(|| {
+                    rustix::net::recv(&self.socket, &mut buffer[..], RecvFlags::empty())
+                })
+                .map_err(talk)?;
+                for (sequence, errno) in answers(&buffer[..got]) {
+                    let index = (sequence as usize).wrapping_sub(first);
+                    if let Some(errno) = errno {
+                        let what = requests.get(index).and_then(|request| request.what.as_deref());
+                        return Err(Error::machine(what.unwrap_or("set the network up"), errno));
+                    }
+                    answered += 1;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The answers in what was read: the request's number, and the error where there was one.
+fn answers(mut bytes: &[u8]) -> Vec<(u32, Option<Errno>)> {
+    let mut answers = Vec::new();
+    let word = |bytes: &[u8], at: usize| {
+        bytes.get(at..at + 4).and_then(|four| four.try_into().ok()).map_or(0, u32::from_ne_bytes)
+    };
+    while bytes.len() >= HEADER {
+        let length = (word(bytes, 0) as usize).clamp(HEADER, bytes.len());
+        let kind = u16::from_ne_bytes([bytes[4], bytes[5]]);
+        if kind == ERROR && length >= HEADER + 4 {
+            let error = word(bytes, HEADER).cast_signed();
+            answers.push((word(bytes, 8), (error != 0).then(|| Errno::from_raw_os_error(-error))));
+        }
+        bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();
+    }
+    answers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_is_laid_out_as_the_kernel_reads_it() {
+        let mut batch = Batch::default();
+        batch.ask("x", 16, NEW, &[1, 2, 3], |attributes| {
+            attributes.text(3, c"br0").nested(18, |inner| {
+                inner.bytes(1, b"ab");
+            });
+        });
+        let expected: &[&[u8]] = &[
+            &40_u32.to_ne_bytes(),
+            &16_u16.to_ne_bytes(),
+            &0x605_u16.to_ne_bytes(),
+            &[0; 8],
+            &[1, 2, 3, 0],
+            &[8, 0, 3, 0],
+            b"br0\0",
+            &[12, 0, 18, 0x80],
+            &[6, 0, 1, 0],
+            &[b'a', b'b', 0, 0],
+        ];
+        assert_eq!(batch.requests[0].bytes, expected.concat());
+    }
+
+    #[test]
+    fn an_answer_names_its_request() {
+        let message = |sequence: u32, error: i32| {
+            let header = [36_u32.to_ne_bytes(), [2, 0, 0, 0], sequence.to_ne_bytes(), [0; 4]].concat();
+            [header, error.to_ne_bytes().to_vec(), vec![0; 16]].concat()
+        };
+        let both = [message(0, 0), message(7, -17)].concat();
+        assert_eq!(answers(&both), [(0, None), (7, Some(Errno::EXIST))]);
+        assert_eq!(answers(&both[..30]), [(0, None)]);
+    }
+}

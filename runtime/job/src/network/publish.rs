@@ -1,0 +1,143 @@
+//! Ports of tasks that the machine's own network gets: what connects to them there is carried over, byte by byte.
+//!
+//! A thread waits at each port and two more serve each connection; all are in the bridge's namespace, from which every task
+//! is reached.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::error::errno;
+use super::namespace;
+use crate::submission::Publish;
+use jobc_sys::error::{Error, Kind, Result, describe};
+
+/// Where a port of the machine leads.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Forward {
+    /// Which port it is for, and where on the machine.
+    pub(super) publish: Publish,
+    /// The tasks' numbers that take turns.
+    pub(super) tasks: Vec<usize>,
+    /// The port in each of them.
+    pub(super) port: u16,
+}
+
+/// How many connections a port serves at once; more wait.
+const AT_ONCE: usize = 512;
+
+/// How long a task may take to accept.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What is carried at once.
+const PIECE: usize = 64 * 1024;
+
+/// What a thread needs, the system's least being less.
+const STACK: usize = 128 * 1024;
+
+/// Takes the port on the machine; this thread must be in the machine's network namespace.
+pub(super) fn listen(forward: &Forward) -> Result<TcpListener> {
+    let Publish { address, port, task, label } = &forward.publish;
+    let place = SocketAddr::new(*address, *port);
+    TcpListener::bind(place).map_err(|error| {
+        let message = match error.kind() {
+            ErrorKind::AddrInUse => {
+                format!("{place} is taken, so port `{label}` of `{task}` cannot be published there")
+            }
+            _ => format!(
+                "port `{label}` of `{task}` cannot be published at {place}: {}",
+                describe(errno(&error))
+            ),
+        };
+        let help = match error.kind() {
+            ErrorKind::PermissionDenied => "ports below 1024 are root's; give another with",
+            _ => "give another with",
+        };
+        Error::new(Kind::Machine, message).help(format!("{help} `--publish PORT:{task}:{label}`"))
+    })
+}
+
+/// Begins to serve a port; this thread must be in the machine's network namespace, the targets are in the bridge's.
+pub(super) fn serve(listener: TcpListener, bridge: Arc<OwnedFd>, targets: Vec<(Ipv4Addr, u16)>) {
+    std::thread::spawn(move || {
+        if targets.is_empty() || namespace::enter(&bridge).is_err() {
+            return;
+        }
+        let open = Arc::new(AtomicUsize::new(0));
+        for turn in 0_usize.. {
+            while open.load(Ordering::Acquire) >= AT_ONCE {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            match listener.accept() {
+                Ok((client, _)) => {
+                    let (address, port) = targets[turn % targets.len()];
+                    let place = Place::take(&open);
+                    let serve = move || {
+                        connection(&client, SocketAddr::from((address, port)));
+                        drop(place);
+                    };
+                    // Where there is no thread for it the connection is closed with what would have served it.
+                    let _ = std::thread::Builder::new().stack_size(STACK).spawn(serve);
+                }
+                // Too many open files, as a rule: wait until some are closed.
+                Err(_) => std::thread::sleep(Duration::from_millis(100)),
+            }
+        }
+    });
+}
+
+/// A connection's place among those that are served at once, until it is dropped.
+struct Place(Arc<AtomicUsize>);
+
+impl Place {
+    fn take(open: &Arc<AtomicUsize>) -> Self {
+        open.fetch_add(1, Ordering::AcqRel);
+        Self(open.clone())
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// Carries both directions until each has ended. A task that does not accept is a connection closed at once.
+fn connection(client: &TcpStream, target: SocketAddr) {
+    let Ok(server) = TcpStream::connect_timeout(&target, PATIENCE) else { return };
+    for stream in [client, &server] {
+        let _ = stream.set_nodelay(true);
+    }
+    let server = &server;
+    std::thread::scope(|scope| {
+        let back = std::thread::Builder::new().stack_size(STACK);
+        let started = back.spawn_scoped(scope, move || carry(server, client));
+        if started.is_ok() {
+            carry(client, server);
+        }
+    });
+}
+
+/// Carries one direction to its end, which the other side is then told.
+fn carry(mut from: &TcpStream, mut to: &TcpStream) {
+    let mut piece = vec![0; PIECE];
+    loop {
+        match from.read(&mut piece) {
+            Ok(0) => break,
+            Ok(got) if to.write_all(&piece[..got]).is_ok() => {}
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Ok(_) | Err(_) => {
+                // A side that broke off has nothing more to hear or to say.
+                let _ = from.shutdown(Shutdown::Both);
+                let _ = to.shutdown(Shutdown::Both);
+                return;
+            }
+        }
+    }
+    let _ = to.shutdown(Shutdown::Write);
+}

@@ -1,0 +1,282 @@
+//! The way out of a job's network: pasta or slirp4netns, which carry packets from an interface in the bridge's namespace to
+//! sockets of the machine, as the user who runs them and without rights.
+//!
+//! One that ends while the job runs is [started again](watch), and both are said.
+//!
+//! Nothing may be left of them, whatever ends first. A normal user's program forgets whose end should be its own when it
+//! enters a user namespace (prctl(2), PR_SET_PDEATHSIG), so they run in a pid namespace whose first process is ours and ends
+//! when its standard input does.
+
+mod watch;
+
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::io::Read as _;
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use linux_raw_sys::general::MS_PRIVATE;
+use rustix::fs::{CWD, Mode, OFlags};
+use rustix::mount::{MoveMountFlags, OpenTreeFlags, move_mount, open_tree};
+
+use super::address::Range;
+use super::error::errno;
+use super::program::own_program;
+use super::{namespace, nat};
+use jobc_container::namespaces::Namespace;
+use jobc_sys::error::{Error, Result, describe};
+use jobc_sys::syscall::Kernel as _;
+use jobc_sys::syscall::linux::Linux;
+
+pub(super) use watch::Uplink;
+
+/// The interface's name in the bridge's namespace.
+const INTERFACE: &str = "uplink0";
+
+/// The word that follows [`super::COMMAND`] for [`keep`].
+pub(super) const KEEP: &str = "keep-uplink";
+
+/// How long a program may take until its interface is up.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Which addresses of the range are whose: those that slirp4netns gives out, and pasta is told to.
+const GATEWAY: u32 = 2;
+const RESOLVER: u32 = 3;
+const BRIDGE: u32 = 100;
+
+/// A program that carries packets, and its keeper. Dropping it ends both.
+#[derive(Debug)]
+struct Keeper {
+    process: Child,
+    said: Receiver<String>,
+}
+
+/// A program whose interface is up, or why none is.
+type Started = std::result::Result<(Tool, Keeper), String>;
+
+/// The programs that can make one, the better first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Tool {
+    Pasta,
+    Slirp4netns,
+}
+
+/// Where names are asked for, behind a way out.
+pub(super) fn resolver(range: Range) -> std::net::Ipv4Addr {
+    range.address(RESOLVER)
+}
+
+/// Makes a way out of a namespace. `place` is an empty file of this user's.
+///
+/// # Errors
+///
+/// Why there is none, in words that follow "no way out: ".
+pub(super) fn connect(
+    bridge: &Arc<OwnedFd>,
+    place: &Path,
+    range: Range,
+) -> std::result::Result<Uplink, String> {
+    const TUN: &str = "/dev/net/tun";
+    if installed().is_empty() {
+        return Err("neither pasta nor slirp4netns is installed".to_owned());
+    }
+    // Where it may not be opened pasta waits for ever.
+    rustix::fs::open(TUN, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
+        .map_err(|errno| format!("`{TUN}` cannot be opened: {}", describe(errno)))?;
+    namespace::apart(|| namespace::enter(bridge).and_then(|()| nat::masquerade(INTERFACE)))
+        .map_err(|error| error.to_string())?;
+    let start = {
+        let (bridge, place) = (Arc::clone(bridge), place.to_owned());
+        move || first_that_works(&bridge, &place, range)
+    };
+    Ok(Uplink::new(start()?, start))
+}
+
+/// The programs that are here, the better first.
+fn installed() -> Vec<(Tool, PathBuf)> {
+    let tools = [Tool::Pasta, Tool::Slirp4netns];
+    tools.into_iter().filter_map(|tool| Some((tool, jobc_sys::id_map::program(tool.name())?))).collect()
+}
+
+/// Starts the programs that are here, one after the other, until the interface of one is up.
+fn first_that_works(bridge: &OwnedFd, place: &Path, range: Range) -> Started {
+    let mut why = String::new();
+    for (tool, path) in installed() {
+        match tool.start(&path, bridge, place, range) {
+            Ok(keeper) => return Ok((tool, keeper)),
+            Err(error) => {
+                let separator = if why.is_empty() { "" } else { "; " };
+                let _ = write!(why, "{separator}{}: {error}", tool.name());
+            }
+        }
+    }
+    Err(why)
+}
+
+impl Keeper {
+    /// The first line that the program said before its end.
+    fn last_words(&self) -> Option<String> {
+        let said = self.said.recv().ok()?;
+        let line = said.lines().map(str::trim).find(|line| !line.is_empty() && !line.contains("syslog"))?;
+        Some(line.to_owned())
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        drop(self.process.stdin.take());
+        let _ = self.process.wait();
+    }
+}
+
+impl Tool {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Pasta => "pasta",
+            Self::Slirp4netns => "slirp4netns",
+        }
+    }
+
+    /// The arguments that connect the namespace at a path, and nothing more: no port of the machine is forwarded, and what
+    /// listens on its loopback addresses is not reached.
+    fn arguments(self, place: &Path, range: Range) -> Vec<OsString> {
+        let address = |number| range.address(number).to_string();
+        let words = match self {
+            Self::Pasta => {
+                // Without it root's becomes `nobody`, who may not enter root's namespace. It gives up what it does not need.
+                let root = if rustix::process::geteuid().is_root() { "--runas 0:0" } else { "" };
+                format!(
+                    "{root} --quiet --foreground --ipv4-only --config-net --no-map-gw --no-dhcp --no-ndp \
+                    --no-dhcpv6 --no-ra --mtu 1500 -t none -u none -T none -U none --ns-ifname {INTERFACE} \
+                    --address {} --netmask {} --gateway {} --dns-forward {} --netns",
+                    address(BRIDGE),
+                    range.length(),
+                    address(GATEWAY),
+                    address(RESOLVER),
+                )
+            }
+            Self::Slirp4netns => format!(
+                "--configure --mtu=1500 --disable-host-loopback --enable-sandbox --cidr={range} --netns-type=path"
+            ),
+        };
+        let mut words: Vec<OsString> = words.split_whitespace().map(OsString::from).collect();
+        words.push(place.into());
+        if self == Self::Slirp4netns {
+            words.push(INTERFACE.into());
+        }
+        words
+    }
+
+    /// Starts it and waits until its interface is up.
+    fn start(
+        self,
+        program: &Path,
+        bridge: &OwnedFd,
+        place: &Path,
+        range: Range,
+    ) -> std::result::Result<Keeper, String> {
+        let spawn = || -> Result<Child> {
+            show(bridge, place)?;
+            // The first child of a thread that asks for this is the first process of a pid namespace.
+            Linux
+                .unshare(Namespace::Pid.flag())
+                .map_err(|errno| Error::machine("make a pid namespace", errno))?;
+            own_program()
+                .arg(KEEP)
+                .arg(program)
+                .args(self.arguments(place, range))
+                .stdin(Stdio::piped())
+                .stdout(Stdio::null())
+                .stderr(Stdio::piped())
+                .spawn()
+                .map_err(|error| Error::machine("start this program again", errno(&error)))
+        };
+        let mut process = namespace::apart(spawn).map_err(|error| error.to_string())?;
+        let said = first_words(process.stderr.take());
+        let mut keeper = Keeper { process, said };
+        let began = Instant::now();
+        let ended = loop {
+            if is_connected(bridge) {
+                return Ok(keeper);
+            }
+            if keeper.process.try_wait().is_ok_and(|status| status.is_some()) {
+                break true;
+            }
+            if began.elapsed() > PATIENCE {
+                break false;
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        };
+        drop(keeper.process.stdin.take());
+        let _ = keeper.process.wait();
+        Err(match (keeper.last_words(), ended) {
+            (Some(said), _) => format!("`{said}`"),
+            (None, true) => "it ended and does not say why".to_owned(),
+            (None, false) => format!("its interface is not up after {} s", PATIENCE.as_secs()),
+        })
+    }
+}
+
+/// Gives a namespace a path that only this thread and its children see, in a mount namespace of theirs.
+///
+/// pasta has given up the rights that /proc/PID/fd asks for by the time it looks.
+fn show(bridge: &OwnedFd, place: &Path) -> Result<()> {
+    let show = || {
+        Linux.unshare(Namespace::Mount.flag())?;
+        Linux.set_propagation(MS_PRIVATE.into())?;
+        let target = rustix::fs::open(place, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+        let from = format!("/proc/self/fd/{}", bridge.as_raw_fd());
+        let mount = open_tree(CWD, from, OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC)?;
+        let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
+        move_mount(&mount, c"", &target, c"", flags)
+    };
+    show().map_err(|errno| {
+        Error::machine(format!("show the bridge's namespace at `{}`", place.display()), errno)
+    })
+}
+
+/// Reads to the end what a program says, lest it wait for a reader, and keeps the beginning; told once it has ended.
+fn first_words(from: Option<impl std::io::Read + Send + 'static>) -> Receiver<String> {
+    let (sender, receiver) = channel();
+    if let Some(mut from) = from {
+        std::thread::spawn(move || {
+            let mut kept = Vec::new();
+            let _ = from.by_ref().take(4096).read_to_end(&mut kept);
+            let _ = std::io::copy(&mut from, &mut std::io::sink());
+            let _ = sender.send(String::from_utf8_lossy(&kept).into_owned());
+        });
+    }
+    receiver
+}
+
+/// Whether the namespace has a default route by the interface, which is the last that the programs set up.
+fn is_connected(bridge: &OwnedFd) -> bool {
+    namespace::apart(|| {
+        namespace::enter(bridge).is_ok()
+            && std::fs::read_to_string("/proc/thread-self/net/route").is_ok_and(|table| {
+                let mut rows = table.lines().map(|row| row.split_whitespace().take(2).collect::<Vec<_>>());
+                rows.any(|row| row == [INTERFACE, "00000000"])
+            })
+    })
+}
+
+/// The first process of the programs' pid namespace: starts one, and ends with it or when its own standard input does.
+pub(super) fn keep(mut words: impl Iterator<Item = OsString>) -> ExitCode {
+    let Some(program) = words.next() else { return ExitCode::FAILURE };
+    let tool = Command::new(program).args(words).stdin(Stdio::null()).stdout(Stdio::null()).spawn();
+    std::thread::spawn(|| {
+        let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+        std::process::exit(0);
+    });
+    match tool.and_then(|mut tool| tool.wait()) {
+        Ok(_) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("cannot be executed: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! What must be there before the first task of a job is made: data, outputs, fetched volumes, roots, keys.
+//!
+//! [`provide`] does all of it once a job, in the order in which a mistake costs least: what is only looked at comes first,
+//! what takes time and the network last. Its result answers what [`allocate::task`](crate::provision::task) asks for each
+//! task. [`release`] takes back what must not stay, also after a supervisor that was killed.
+
+mod fetch;
+mod fields;
+mod git;
+mod http;
+mod images;
+mod job;
+mod large;
+mod paths;
+mod program;
+mod provided;
+mod roots;
+mod ssh;
+mod task;
+mod volumes;
+
+use std::sync::atomic::AtomicBool;
+
+use indexmap::IndexMap;
+
+use crate::folder::Folder;
+use jobc_container::remove::remove;
+use jobc_sys::error::Result;
+
+pub use images::hold;
+pub use job::{Job, Progress};
+use large::FETCHED;
+pub use provided::Provided;
+pub use roots::{Base, RoleRoot};
+pub use task::{Given, task};
+
+/// Provides for a job; `stopped` set to true ends it with an error, within about a tenth of a second.
+///
+/// # Errors
+///
+/// What is missing, at the field of the job file that names it. What was made until then stays, for [`release`].
+pub fn provide(job: &Job<'_>, told: &mut dyn FnMut(Progress), stopped: &AtomicBool) -> Result<Provided> {
+    let mut notes = Vec::new();
+    paths::see_data(job, told)?;
+    let roles = roots::of(job, told, stopped)?;
+    if let Some(why) = job.submission.images.as_ref().and_then(|images| images.copied.as_ref()) {
+        notes.push(format!("every task gets a copy of its image, which takes time and disk: {why}"));
+    }
+    paths::make_outputs(job, &roles, told, &mut notes)?;
+    let provided = put_together(job, roles, notes, stopped)?;
+    volumes::fetch(job, told, stopped)?;
+    Ok(provided)
+}
+
+/// The same for a look at what would be done: no output is made and nothing is fetched, so sources of volumes need not be
+/// there. What it keeps in the state folder, and the secrets' files of its tasks, [`release`] removes.
+///
+/// # Errors
+///
+/// As of [`provide`], as far as can be seen without it.
+pub fn rehearse(job: &Job<'_>) -> Result<Provided> {
+    let (mut untold, never) = (|_| {}, AtomicBool::new(false));
+    paths::see_data(job, &mut untold)?;
+    let roles = roots::of(job, &mut untold, &never)?;
+    put_together(job, roles, Vec::new(), &never)
+}
+
+/// What every task of a job needs, with the job's own keys for ssh.
+fn put_together(
+    job: &Job<'_>,
+    roles: IndexMap<String, RoleRoot>,
+    notes: Vec<String>,
+    stopped: &AtomicBool,
+) -> Result<Provided> {
+    let place = job.folder.secrets()?;
+    let keys = ssh::keys(job, &place, stopped)?;
+    Ok(Provided {
+        folder: job.folder.clone(),
+        roles,
+        secrets: job.secrets.clone(),
+        place,
+        keys,
+        gpus: None,
+        notes,
+    })
+}
+
+/// Removes what a job must not leave: secrets in memory, and what was fetched or unpacked for it alone.
+///
+/// Its state folder must still be there. That nothing is there to be removed is fine.
+pub fn release(folder: &Folder) -> Result<()> {
+    let secrets = if folder.state.is_dir() { folder.secrets()?.remove() } else { Ok(()) };
+    remove(&folder.record.join(FETCHED))?;
+    secrets
+}
+
+#[cfg(test)]
+mod tests;

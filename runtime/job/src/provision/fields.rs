@@ -1,0 +1,37 @@
+//! What the volumes of a job file are, and what its fields are called.
+
+use std::path::PathBuf;
+
+use jobc_schema::plan::{JobPlan, VolumeKind, VolumeSource};
+
+use super::job::Job;
+use jobc_sys::error::{Error, Kind};
+
+/// An error about a field of the job file.
+pub(super) fn at_field(field: &str, what: &str) -> Error {
+    Error::new(Kind::Config, format!("`{field}`: {what}"))
+}
+
+/// Whether the field of a volume is `data` or `outputs`.
+pub(super) fn field_of(plan: &JobPlan, name: &str) -> String {
+    let output = plan.volumes.get(name).is_some_and(|volume| volume.kind == VolumeKind::Output);
+    format!("{}.{name}.source", if output { "outputs" } else { "data" })
+}
+
+/// Names that roles mount, each once.
+pub(super) fn mounted(plan: &JobPlan) -> impl Iterator<Item = &str> {
+    let names: indexmap::IndexSet<&str> =
+        plan.roles.iter().flat_map(|role| &role.mounts).map(|mount| mount.volume.as_str()).collect();
+    names.into_iter()
+}
+
+/// The path on this machine that a volume stands for: the target's storage, else its own path; nothing for what is fetched.
+pub(super) fn machine_path(job: &Job<'_>, name: &str) -> Option<PathBuf> {
+    let storage = job.plan.target.settings.oci.as_ref().and_then(|oci| oci.storage.get(name));
+    let ((Some(path), _) | (None, VolumeSource::Path { path })) =
+        (storage, &job.plan.volumes.get(name)?.source)
+    else {
+        return None;
+    };
+    Some(job.submission.folder.join(path.trim_start_matches("./")))
+}

@@ -1,0 +1,127 @@
+//! Repositories, fetched by the program git: one commit, without its history, its hooks or questions.
+//!
+//! A secret is the password of git's own credential protocol (gitcredentials(7)), for the one server it belongs to. It goes
+//! through the environment of git, which only this user can read, and is in no file and on no command line.
+
+use std::path::Path;
+use std::process::Command;
+
+use super::fetch::Fetch;
+use super::program::{self, Ended};
+use jobc_sys::error::{Error, Kind, Result};
+
+/// Answers git's question for a log-in. A value of the form `USER:PASSWORD` has its own user.
+const HELPER: &str = r#"!f() { if [ "$1" = get ]; then printf 'username=%s\npassword=%s\n' "$JOBC_GIT_USER" "$JOBC_GIT_PASSWORD"; fi; }; f"#;
+
+/// The user that takes a token in place of a password: GitHub's name for it, while GitLab and Gitea take any.
+const TOKEN_USER: &str = "x-access-token";
+
+/// Fetches a commit's files to a folder that is not there yet.
+pub(super) fn fetch(url: &str, reference: Option<&str>, fetch: &mut Fetch<'_>, to: &Path) -> Result<()> {
+    let wanted = reference.unwrap_or("HEAD");
+    if wanted.starts_with('-') || wanted.contains(|c: char| c.is_whitespace() || c.is_control() || c == ':') {
+        return Err(Error::new(
+            Kind::Config,
+            format!("`{}` is no branch, tag or commit", wanted.escape_debug()),
+        ));
+    }
+    super::paths::make_open(to).map_err(|error| jobc_sys::error::machine("make the folder", to, &error))?;
+    let scheme = super::http::scheme(url)?;
+    (fetch.told)(&format!("git+{}", super::http::shown(url)), 0);
+    let git = |arguments: &[&str], fetch: &mut Fetch<'_>| run(arguments, url, scheme, fetch, to);
+    succeed(&git(&["init", "--quiet", "--template=", "."], fetch)?)?;
+    let shallow = git(
+        &["fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--depth=1", "--", url, wanted],
+        fetch,
+    )?;
+    let mut found = "FETCH_HEAD".to_owned();
+    if !shallow.status.success() {
+        // A server may refuse to give a single commit, and knows none by the beginning of its name.
+        if !is_commit(wanted) {
+            return Err(refused(&shallow, url, wanted));
+        }
+        let all = ["+refs/heads/*:refs/remotes/origin/*", "+refs/tags/*:refs/tags/*"];
+        let ended = git(&["fetch", "--quiet", "--no-recurse-submodules", "--", url, all[0], all[1]], fetch)?;
+        if !ended.status.success() {
+            return Err(refused(&ended, url, wanted));
+        }
+        found = format!("{wanted}^{{commit}}");
+    }
+    let checked_out = git(&["checkout", "--quiet", "--detach", "--force", &found, "--"], fetch)?;
+    if checked_out.status.success() { Ok(()) } else { Err(refused(&checked_out, url, wanted)) }
+}
+
+fn run(arguments: &[&str], url: &str, scheme: &str, fetch: &mut Fetch<'_>, folder: &Path) -> Result<Ended> {
+    let mut command = Command::new("git");
+    // What a repository brings is data: nothing of it is executed.
+    let safe = ["core.hooksPath=/dev/null", "core.fsmonitor=false", "submodule.recurse=false", "gc.auto=0"];
+    let patient = ["http.lowSpeedLimit=1000", "http.lowSpeedTime=60", "advice.detachedHead=false"];
+    for setting in safe.iter().chain(&patient) {
+        command.args(["-c", setting]);
+    }
+    command
+        .args(arguments)
+        .current_dir(folder)
+        .env("GIT_DIR", folder.join(".git"))
+        .env("GIT_WORK_TREE", folder)
+        .env("GIT_TERMINAL_PROMPT", "0")
+        .env("GIT_ALLOW_PROTOCOL", scheme)
+        .env("GIT_ASKPASS", "/bin/false")
+        .env("SSH_ASKPASS", "/bin/false")
+        .env("LC_ALL", "C");
+    if let Some(secret) = fetch.secret {
+        let secret = std::str::from_utf8(secret)
+            .map_err(|_| Error::new(Kind::Config, format!("the secret of `{}` is not text", fetch.name)))?;
+        let (user, password) = secret.split_once(':').unwrap_or((TOKEN_USER, secret));
+        command
+            .env("JOBC_GIT_USER", user)
+            .env("JOBC_GIT_PASSWORD", password)
+            .env("GIT_CONFIG_COUNT", "2")
+            .env("GIT_CONFIG_KEY_0", "credential.helper")
+            .env("GIT_CONFIG_VALUE_0", "")
+            .env("GIT_CONFIG_KEY_1", format!("credential.{}.helper", super::http::server(url)))
+            .env("GIT_CONFIG_VALUE_1", HELPER);
+    }
+    let shown = format!("git+{}", super::http::shown(url));
+    let Fetch { stopped, told, .. } = fetch;
+    program::run(&mut command, b"", stopped, &mut || told(&shown, size(folder)))
+}
+
+fn succeed(ended: &Ended) -> Result<()> {
+    if ended.status.success() {
+        return Ok(());
+    }
+    Err(Error::new(Kind::Machine, format!("git failed: {}", last_line(&ended.words))))
+}
+
+fn refused(ended: &Ended, url: &str, wanted: &str) -> Error {
+    let words = last_line(&ended.words);
+    let url = super::http::shown(url);
+    let error = Error::new(Kind::Machine, format!("cannot fetch `{wanted}` of `{url}`: {words}"));
+    if words.contains("could not read Username") || words.contains("Authentication failed") {
+        return error
+            .help("a private repository needs a `secret` with a token, and the token a right to read it");
+    }
+    if words.contains("find remote ref") || words.contains("unknown revision") {
+        return error.help("write a branch, a tag or a commit of the repository as `ref`");
+    }
+    error
+}
+
+/// What git says last, without its word for how bad it is.
+fn last_line(words: &str) -> &str {
+    let lines = || words.lines().map(str::trim).filter(|line| !line.is_empty());
+    let fatal =
+        lines().filter_map(|line| line.strip_prefix("fatal: ").or(line.strip_prefix("error: "))).next_back();
+    fatal.or_else(|| lines().next_back()).unwrap_or("it said nothing")
+}
+
+fn is_commit(text: &str) -> bool {
+    (7..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// The bytes that the objects received so far take.
+fn size(folder: &Path) -> u64 {
+    let names = std::fs::read_dir(folder.join(".git/objects/pack")).into_iter().flatten().flatten();
+    names.filter_map(|entry| entry.metadata().ok()).map(|status| status.len()).sum()
+}

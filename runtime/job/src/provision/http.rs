@@ -1,0 +1,197 @@
+//! Files from https servers, fetched by the program curl: resumed where a connection breaks, bounded by what is free on the disk.
+//!
+//! Everything that curl is asked stands in its standard input (curl(1), `--config -`), so neither an address with a key in it
+//! nor a secret is on a command line.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::Command;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use super::fetch::Fetch;
+use super::program::{self, Ended};
+use jobc_sys::error::{Error, Kind, Result};
+
+/// How often a transfer is begun again that broke off, and how long is waited before, in seconds times the attempt.
+const ATTEMPTS: u32 = 5;
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// What is left free on the disk.
+const SPARE: u64 = 64 << 20;
+
+/// The exit codes of curl after which another attempt may do better: connecting, partial file, time-out, TLS, empty reply,
+/// sending, receiving, HTTP/2 streams (curl(1), "EXIT CODES").
+const PASSING: [i32; 11] = [5, 6, 7, 16, 18, 28, 35, 52, 55, 56, 92];
+
+/// Fetches a file to a path that is not there yet.
+pub(super) fn fetch(url: &str, fetch: &mut Fetch<'_>, to: &Path) -> Result<()> {
+    let scheme = scheme(url)?;
+    let bound = free(to).saturating_sub(SPARE).max(1);
+    let shown = shown(url);
+    (fetch.told)(&shown, 0);
+    for attempt in 1.. {
+        let ended = run(url, scheme, bound, fetch, to)?;
+        if ended.status.success() {
+            return make_sure(to).map_err(|error| jobc_sys::error::machine("open", to, &error));
+        }
+        let code = ended.status.code().unwrap_or_default();
+        let status = http_status(&ended.words);
+        // The server has no ranges, or what is there is no beginning of what it has.
+        let begin_again = code == 33 || status == Some(416);
+        if begin_again {
+            let _ = std::fs::remove_file(to);
+        }
+        let passing = begin_again
+            || PASSING.contains(&code)
+            || status.is_some_and(|status| matches!(status, 408 | 429 | 500 | 502 | 503 | 504));
+        if !passing || attempt == ATTEMPTS {
+            return Err(refused(&ended, code, status, &shown, bound, attempt));
+        }
+        pause(PAUSE * attempt, fetch)?;
+    }
+    Ok(())
+}
+
+fn run(url: &str, scheme: &str, bound: u64, fetch: &mut Fetch<'_>, to: &Path) -> Result<Ended> {
+    let mut config = String::new();
+    let mut set = |name: &str, value: &str| config.push_str(&format!("{name} = {}\n", quoted(value)));
+    set("url", url);
+    set("output", &to.to_string_lossy());
+    set("continue-at", "-");
+    set("proto", &format!("={scheme}"));
+    set("max-filesize", &bound.to_string());
+    for (name, value) in [
+        ("connect-timeout", "30"),
+        ("speed-limit", "1000"),
+        ("speed-time", "60"),
+        ("max-redirs", "10"),
+        ("user-agent", concat!("jobc/", env!("CARGO_PKG_VERSION"))),
+    ] {
+        set(name, value);
+    }
+    if let Some(secret) = fetch.secret {
+        let secret = std::str::from_utf8(secret)
+            .map_err(|_| Error::new(Kind::Config, format!("the secret of `{}` is not text", fetch.name)))?;
+        // curl gives neither of them to another server that it is sent on to.
+        if secret.contains(':') {
+            set("user", secret);
+        } else {
+            set("header", &format!("Authorization: Bearer {secret}"));
+        }
+    }
+    config.push_str("location\nfail\nsilent\nshow-error\ngloboff\n");
+    let mut command = Command::new("curl");
+    command.args(["-q", "--config", "-"]).env("LC_ALL", "C");
+    let shown = shown(url);
+    let Fetch { stopped, told, .. } = fetch;
+    let mut step = || told(&shown, std::fs::metadata(to).map_or(0, |status| status.len()));
+    let ended = program::run(&mut command, config.as_bytes(), stopped, &mut step);
+    let mut config = config.into_bytes();
+    config.fill(0);
+    std::hint::black_box(&config);
+    ended
+}
+
+/// What is empty curl does not write at all; and tasks of other users are to read it whatever the umask.
+fn make_sure(path: &Path) -> std::io::Result<()> {
+    let file = std::fs::OpenOptions::new().create(true).append(true).open(path)?;
+    file.set_permissions(std::fs::Permissions::from_mode(0o644))
+}
+
+/// A value as a line of curl's configuration has it.
+fn quoted(value: &str) -> String {
+    let mut quoted = String::with_capacity(value.len() + 2);
+    quoted.push('"');
+    for character in value.chars() {
+        match character {
+            '"' | '\\' => quoted.extend(['\\', character]),
+            '\n' => quoted.push_str("\\n"),
+            '\r' => quoted.push_str("\\r"),
+            '\t' => quoted.push_str("\\t"),
+            other => quoted.push(other),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+fn pause(time: Duration, fetch: &Fetch<'_>) -> Result<()> {
+    let begun = std::time::Instant::now();
+    while begun.elapsed() < time {
+        if fetch.stopped.load(Ordering::Relaxed) {
+            return Err(program::stopped_error());
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    Ok(())
+}
+
+fn refused(ended: &Ended, code: i32, status: Option<u32>, shown: &str, bound: u64, attempts: u32) -> Error {
+    let words = ended.words.lines().next_back().unwrap_or("it said nothing");
+    // `curl: (22) The requested URL returned error: 404`
+    let words = words.split_once(") ").map_or(words, |(_, words)| words);
+    let error = |message: String| Error::new(Kind::Machine, message);
+    match (code, status) {
+        (_, Some(401 | 403)) => error(format!("`{shown}` may not be read: {words}"))
+            .help("give the volume a `secret` with a token, and the token a right to read it"),
+        (_, Some(404 | 410)) => error(format!("`{shown}` is not there: {words}")),
+        (63, _) => error(format!("`{shown}` is larger than the {bound} bytes that are free here"))
+            .help("make room on the disk that has jobs' state"),
+        (23, _) => error(format!("cannot write what comes from `{shown}`: {words}"))
+            .help("make room on the disk that has jobs' state"),
+        (60 | 77, _) => error(format!("the certificate of `{shown}` is not trusted: {words}"))
+            .help("install the package `ca-certificates`, or name your own with `CURL_CA_BUNDLE`"),
+        _ if attempts > 1 => error(format!("cannot fetch `{shown}`, tried {attempts} times: {words}")),
+        _ => error(format!("cannot fetch `{shown}`: {words}")),
+    }
+}
+
+/// The status that the server answered with, where that is what curl complains about.
+fn http_status(words: &str) -> Option<u32> {
+    let (_, behind) = words.rsplit_once("returned error: ")?;
+    behind.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+}
+
+fn free(path: &Path) -> u64 {
+    let parent = path.parent().unwrap_or(path);
+    rustix::fs::statvfs(parent).map_or(u64::MAX, |disk| disk.f_bavail.saturating_mul(disk.f_frsize))
+}
+
+/// The scheme of an address, where it is one that is fetched: `https`; `http` from this machine; `file` for git.
+pub(super) fn scheme(url: &str) -> Result<&'static str> {
+    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
+    let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let host = host.rsplit('@').next().unwrap_or_default();
+    let local = ["127.0.0.1", "localhost", "[::1]"]
+        .iter()
+        .any(|name| host.strip_prefix(name).is_some_and(|port| port.is_empty() || port.starts_with(':')));
+    match scheme {
+        "https" => Ok("https"),
+        "http" if local => Ok("http"),
+        "file" => Ok("file"),
+        _ => Err(Error::new(Kind::Config, format!("`{}` is no address that jobc fetches from", shown(url)))
+            .help("write `https://…`; what comes by other ways can be changed on its way")),
+    }
+}
+
+/// An address for people: without a user's name and password, and without what stands behind `?`, which may be a key.
+pub(super) fn shown(url: &str) -> String {
+    let url = url.split(['?', '#']).next().unwrap_or_default();
+    match url.split_once("://") {
+        Some((scheme, rest)) => {
+            let (host, path) =
+                rest.split_once('/').map_or((rest, String::new()), |(host, path)| (host, format!("/{path}")));
+            let host = host.rsplit('@').next().unwrap_or_default();
+            format!("{scheme}://{host}{path}")
+        }
+        None => url.to_owned(),
+    }
+}
+
+/// The scheme and server of an address: `https://example.org:8443`.
+pub(super) fn server(url: &str) -> String {
+    let shown = shown(url);
+    let end = shown.find("://").and_then(|start| Some(start + 3 + shown[start + 3..].find('/')?));
+    end.map_or(shown.clone(), |end| shown[..end].to_owned())
+}

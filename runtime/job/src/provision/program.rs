@@ -1,0 +1,108 @@
+//! Programs that fetch for us: started without a terminal, watched, and ended when the job is.
+
+use std::fs::File;
+use std::io::{ErrorKind, Read as _, Seek as _, Write as _};
+use std::os::fd::AsFd as _;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
+
+use jobc_sys::error::{Error, Kind, Result};
+use jobc_sys::syscall::parent::works_for_this;
+
+/// How soon a request to stop is seen.
+const GLANCE: Duration = Duration::from_millis(100);
+
+/// How often somebody is told how far it is.
+const STEP: Duration = Duration::from_secs(1);
+
+/// How much of what a program says is kept for its error: its last words.
+const KEPT: u64 = 2048;
+
+/// What a program was asked, and how it ended.
+#[derive(Debug)]
+pub(super) struct Ended {
+    /// How.
+    pub(super) status: ExitStatus,
+    /// The last of what it said on its standard error, trimmed.
+    pub(super) words: String,
+}
+
+/// Runs a program to its end with `input` as its standard input; `step` is called once a second.
+///
+/// The input is a file in memory, so a secret in it is on no command line and on no disk.
+///
+/// # Errors
+///
+/// The program is not installed, or `stopped` became true: then it is killed with its children.
+pub(super) fn run(
+    command: &mut Command,
+    input: &[u8],
+    stopped: &AtomicBool,
+    step: &mut dyn FnMut(),
+) -> Result<Ended> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let failed = |error: std::io::Error| {
+        if error.kind() == ErrorKind::NotFound {
+            let package = if name == "ssh-keygen" { "openssh-client" } else { &name };
+            return Error::new(Kind::Machine, format!("the program `{name}` is not installed"))
+                .help(format!("install the package `{package}`"));
+        }
+        Error::new(Kind::Machine, format!("cannot run `{name}`: {}", jobc_sys::error::because(&error)))
+    };
+    let memory = || memfd_create(c"jobc", MemfdFlags::CLOEXEC).map(File::from);
+    let (mut given, mut said) =
+        (memory().map_err(Into::into).map_err(failed)?, memory().map_err(Into::into).map_err(failed)?);
+    let ready = given.write_all(input).and_then(|()| given.rewind()).and_then(|()| said.try_clone());
+    let errors = ready.map_err(failed)?;
+    let child = {
+        use std::os::unix::process::CommandExt as _;
+        command.stdin(given).stdout(Stdio::null()).stderr(errors).process_group(0);
+        works_for_this(command).spawn().map_err(failed)?
+    };
+    let status = wait(child, stopped, step).map_err(failed)?;
+    let Some(status) = status else { return Err(stopped_error()) };
+    let length = said.metadata().map_or(0, |status| status.len());
+    let mut words = Vec::new();
+    let read = said
+        .seek(std::io::SeekFrom::Start(length.saturating_sub(KEPT)))
+        .and_then(|_| said.read_to_end(&mut words));
+    read.map_err(failed)?;
+    Ok(Ended { status, words: String::from_utf8_lossy(&words).trim().to_owned() })
+}
+
+/// The error that stands for a request to stop.
+pub(super) fn stopped_error() -> Error {
+    Error::new(Kind::State, "the job was ended before it began")
+}
+
+/// Waits for the end; nothing where it was asked to stop before.
+fn wait(
+    mut child: Child,
+    stopped: &AtomicBool,
+    step: &mut dyn FnMut(),
+) -> std::io::Result<Option<ExitStatus>> {
+    let pidfd = pidfd_open(Pid::from_child(&child), PidfdFlags::empty())?;
+    let glance = Timespec::try_from(GLANCE).map_err(std::io::Error::other)?;
+    let mut told = Instant::now();
+    loop {
+        match poll(&mut [PollFd::from_borrowed_fd(pidfd.as_fd(), PollFlags::IN)], Some(&glance)) {
+            Ok(0) | Err(rustix::io::Errno::INTR) => {}
+            Ok(_) => return child.wait().map(Some),
+            Err(errno) => return Err(errno.into()),
+        }
+        if stopped.load(Ordering::Relaxed) {
+            let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
+            child.wait()?;
+            return Ok(None);
+        }
+        if told.elapsed() >= STEP {
+            told = Instant::now();
+            step();
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! What a job was provided with.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use indexmap::IndexMap;
+
+use super::roots::RoleRoot;
+use crate::folder::Folder;
+use crate::secrets::Secrets;
+use jobc_container::secret_directory::Place;
+use jobc_gpu::tasks::TaskGpus;
+
+/// What the tasks of a job share of what this machine gives them.
+#[derive(Clone, Debug)]
+pub struct Provided {
+    /// The job's folders.
+    pub(crate) folder: Folder,
+    /// What the tasks of each role begin with.
+    pub(crate) roles: IndexMap<String, RoleRoot>,
+    /// The values of the job's secrets.
+    pub(crate) secrets: Secrets,
+    /// Where secrets lie as files.
+    pub(crate) place: Place,
+    /// The folder with the job's keys for ssh.
+    pub(crate) keys: Option<PathBuf>,
+    /// The tasks' GPUs; nothing where no task has any.
+    pub(crate) gpus: Option<Arc<TaskGpus>>,
+    /// What a person should know, a line each.
+    pub notes: Vec<String>,
+}
+
+impl Provided {
+    /// Gives the tasks GPUs, which were leased for them.
+    pub fn with_gpus(&mut self, gpus: TaskGpus) {
+        self.gpus = Some(Arc::new(gpus));
+    }
+}

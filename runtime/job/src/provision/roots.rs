@@ -1,0 +1,212 @@
+//! The root file systems of a job: one for each role, made once and shared by its tasks under layers of their own.
+
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+use indexmap::IndexMap;
+use jobc_schema::plan::{ImageSource, RolePlan};
+
+use super::images;
+use super::job::{Job, Progress};
+use super::large::large;
+use crate::allocate::image::{self, Image};
+use crate::allocate::{NamedUser, named_user};
+use jobc_container::archive;
+use jobc_container::bundle::Bundle;
+use jobc_container::root::Root;
+use jobc_sys::error::{Error, Kind, Result, because};
+use jobc_sys::id::{EVERY_ROLE, TaskId};
+use jobc_sys::id_map::IdMaps;
+
+/// What the tasks of a role begin with.
+#[derive(Clone, Debug)]
+pub struct RoleRoot {
+    /// Where the files come from.
+    pub(crate) base: Base,
+    /// What the image says of the process, where the root came with it.
+    pub(crate) image: Option<Image>,
+    /// Who the tasks run as, where the bundle names somebody.
+    pub(crate) user: Option<NamedUser>,
+    /// The user and group that config.json has otherwise.
+    numbers: (u32, u32),
+}
+
+/// Where a root's files come from.
+#[derive(Clone, Debug)]
+pub enum Base {
+    /// From this machine, below a writable layer for each task.
+    Shared(Root),
+    /// From layers of an image, copied for each task: no overlay is to be had.
+    Copied(Vec<PathBuf>),
+    /// From the task's own bundle: a folder `rootfs` in it, or an archive beside it.
+    Bundle,
+}
+
+impl RoleRoot {
+    /// The user and group of the tasks.
+    pub(crate) fn ids(&self) -> (u32, u32) {
+        self.user.as_ref().map_or(self.numbers, |user| (user.uid, user.gid))
+    }
+}
+
+/// The roots of a job's roles.
+pub(super) fn of(
+    job: &Job<'_>,
+    told: &mut dyn FnMut(Progress),
+    stopped: &AtomicBool,
+) -> Result<IndexMap<String, RoleRoot>> {
+    // Archives that were unpacked, and folders that were looked at: several roles may have the same.
+    let mut seen: IndexMap<String, (PathBuf, Option<Image>)> = IndexMap::new();
+    let mut roles = IndexMap::with_capacity(job.plan.roles.len());
+    for role in &job.plan.roles {
+        let bundle = Bundle::open(&job.folder.bundle(&TaskId::new(&role.name, 0)))?;
+        let choice = chosen(job, &role.name);
+        let (base, image) = match choice {
+            Some("host") => (Base::Shared(Root::of_machine(&bundle)?), None),
+            Some(path) => {
+                if !seen.contains_key(path) {
+                    seen.insert(path.to_owned(), look(job, path, seen.len(), stopped)?);
+                }
+                let (files, image) = seen[path].clone();
+                (Base::Shared(Root::layered(vec![files], &bundle)?), image)
+            }
+            None => match images::root(job.submission, &role.name, stopped)? {
+                Some((layers, image)) if images::are_copied(job.submission) => {
+                    (Base::Copied(layers), Some(image))
+                }
+                Some((layers, image)) => (Base::Shared(Root::layered(layers, &bundle)?), Some(image)),
+                None => (by_itself(job, role, &bundle)?, None),
+            },
+        };
+        let from = match &base {
+            Base::Shared(root) => root.folders().to_owned(),
+            Base::Copied(layers) => layers.clone(),
+            Base::Bundle => vec![bundle.dir.join("rootfs")],
+        };
+        let user = bundle.annotation("dev.jobc.user").filter(|_| !matches!(base, Base::Bundle));
+        let user = user.map(|name| named_user(&from, name)).transpose()?;
+        image::refuse_unknown(&bundle, image.as_ref(), &role.name, choice)?;
+        let user = match user {
+            Some(user) => Some(user),
+            None => image::user(&bundle, image.as_ref(), &from)?,
+        };
+        let written = bundle.config.spec.process().as_ref().map(oci_spec::runtime::Process::user);
+        let numbers = written.map_or((0, 0), |user| (user.uid(), user.gid()));
+        told(Progress::ImageReady {
+            role: role.name.clone(),
+            image: bundle.annotation("dev.jobc.image").unwrap_or_default().to_owned(),
+            root: match from.last() {
+                Some(from) if from != Path::new("/") => from.display().to_string(),
+                _ => "host".to_owned(),
+            },
+        });
+        roles.insert(role.name.clone(), RoleRoot { base, image, user, numbers });
+    }
+    Ok(roles)
+}
+
+/// The root that the command line names for a role.
+fn chosen<'a>(job: &Job<'a>, role: &str) -> Option<&'a str> {
+    let roots = &job.submission.roots;
+    roots.get(role).or_else(|| roots.get(EVERY_ROLE)).map(String::as_str)
+}
+
+/// The folder with the files of a named root, and what the image says that came with it.
+fn look(job: &Job<'_>, path: &str, number: usize, stopped: &AtomicBool) -> Result<(PathBuf, Option<Image>)> {
+    let given = job.submission.folder.join(path);
+    let found = std::fs::canonicalize(&given).map_err(|error| {
+        Error::new(Kind::Config, format!("cannot open the root `{}`: {}", given.display(), because(&error)))
+            .help("give a folder, an archive (`.tar`, `.tar.gz`), an unpacked bundle, or `host`")
+    })?;
+    if found == Path::new("/") {
+        return Err(Error::new(Kind::Unsupported, "`/` with all that is mounted below it cannot be a root")
+            .help("use `host`, which is the machine's own files without those of the kernel and of other containers"));
+    }
+    if !found.is_dir() {
+        let root = large(job.folder).join("roots").join(number.to_string());
+        if !root.exists() {
+            let parent = root.parent().unwrap_or(&root);
+            std::fs::create_dir_all(parent)
+                .map_err(|error| jobc_sys::error::machine("make the folder", parent, &error))?;
+            archive::unpack_unless(stopped, &found, &root)?;
+        }
+        return Ok((root, None));
+    }
+    refuse_foreign(&found)?;
+    if found.join("config.json").is_file() {
+        let unpacked = Bundle::open(&found)?;
+        let root = unpacked.config.spec.root().as_ref().map(|root| unpacked.dir.join(root.path()));
+        let root = root.filter(|root| root.is_dir()).ok_or_else(|| {
+            Error::new(Kind::Config, format!("the bundle `{}` has no root file system", found.display()))
+                .help("give a bundle that `umoci unpack` made, or a root itself")
+        })?;
+        return Ok((link(job, root, number)?, Some(Image::of_bundle(&unpacked))));
+    }
+    Ok((link(job, found, number)?, None))
+}
+
+/// Refuses a folder that a normal user's container could not change, not even in a layer above it: who owns its files is
+/// nobody there (user_namespaces(7)), and every task gets files of ours.
+fn refuse_foreign(root: &Path) -> Result<()> {
+    let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
+    if uid.is_root() {
+        return Ok(());
+    }
+    let owner =
+        std::fs::metadata(root).map_err(|error| jobc_sys::error::machine("look at", root, &error))?.uid();
+    let maps = IdMaps::rootless(uid.as_raw(), gid.as_raw())?;
+    let known = |extent: &jobc_sys::id_map::Extent| {
+        (extent.outside..extent.outside.saturating_add(extent.length)).contains(&owner)
+    };
+    if maps.users.extents().iter().any(known) {
+        return Ok(());
+    }
+    let message = format!(
+        "the root `{}` belongs to user {owner}, who is nobody in a container of yours",
+        root.display()
+    );
+    Err(Error::new(Kind::Unenforceable, message)
+        .help("give it as an archive, or a folder that you have unpacked yourself, so that tasks can be given files in it"))
+}
+
+/// A path that an overlay takes for its lower layer: fsconfig(2) takes 255 bytes, and `:` parts layers.
+fn link(job: &Job<'_>, path: PathBuf, number: usize) -> Result<PathBuf> {
+    let text = path.as_os_str().as_encoded_bytes();
+    if text.len() < 250 && !text.iter().any(|byte| b":,\\".contains(byte)) {
+        return Ok(path);
+    }
+    let link = job.folder.state.join(format!("root-{number}"));
+    match std::os::unix::fs::symlink(&path, &link) {
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+            Err(jobc_sys::error::machine("link", &link, &error))
+        }
+        _ => Ok(link),
+    }
+}
+
+/// The root of a role for which the command line names none.
+fn by_itself(job: &Job<'_>, role: &RolePlan, bundle: &Bundle) -> Result<Base> {
+    let image = bundle.annotation("dev.jobc.image");
+    if image == Some("host") {
+        return Ok(Base::Shared(Root::of_machine(bundle)?));
+    }
+    let there = ["rootfs", "rootfs.tar", "rootfs.tar.gz", "rootfs.tgz"];
+    if there.iter().any(|name| bundle.dir.join(name).exists()) {
+        return Ok(Base::Bundle);
+    }
+    let image = image.unwrap_or_default();
+    let built = job
+        .plan
+        .image_of(role)
+        .is_some_and(|image| image.source.is_built() || matches!(image.source, ImageSource::Build { .. }));
+    let error = if built {
+        Error::new(Kind::State, format!("the image `{image}` of `{}` is not built yet", role.name))
+    } else {
+        Error::new(Kind::State, format!("the image `{image}` of `{}` is not here", role.name))
+    };
+    Err(error.help(format!(
+        "give its files with `--root {}=PATH`: a folder, an archive (`docker export`), or a bundle of `umoci unpack`; or run on this machine's own files with `--root host`",
+        role.name
+    )))
+}

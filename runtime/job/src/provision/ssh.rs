@@ -1,0 +1,61 @@
+//! Keys for ssh between the tasks of a job: one pair a job, made by ssh-keygen, in memory and gone with the job.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::AtomicBool;
+
+use jobc_schema::plan::SshPlan;
+
+use super::job::Job;
+use super::program;
+use jobc_container::secret_directory::Place;
+use jobc_sys::error::{Error, Kind, Result, machine};
+
+/// Makes the folder that tasks see as /etc/jobc/ssh; nothing where the job asks for no ssh.
+pub(super) fn keys(job: &Job<'_>, place: &Place, stopped: &AtomicBool) -> Result<Option<PathBuf>> {
+    let Some(ssh) = job.plan.distributed.as_ref().and_then(|plan| plan.ssh.as_ref()) else { return Ok(None) };
+    let folder = place.folder("ssh")?;
+    if !folder.join("authorized_keys").exists() {
+        make(ssh, &folder, job, stopped)?;
+    }
+    Ok(Some(folder))
+}
+
+fn make(ssh: &SshPlan, folder: &Path, job: &Job<'_>, stopped: &AtomicBool) -> Result<()> {
+    let key = folder.join("id_ed25519");
+    // One of a run that was broken off, which ssh-keygen would ask about.
+    let _ = std::fs::remove_file(&key);
+    let mut command = Command::new("ssh-keygen");
+    command
+        .args(["-q", "-t", "ed25519", "-N", ""])
+        .arg("-C")
+        .arg(job.folder.id.to_string())
+        .arg("-f")
+        .arg(&key);
+    let ended = program::run(&mut command, b"", stopped, &mut || {})?;
+    if !ended.status.success() {
+        let message = format!("ssh-keygen made no keys for ssh between the tasks: {}", ended.words);
+        return Err(Error::new(Kind::Machine, message));
+    }
+    let public = folder.join("id_ed25519.pub");
+    let written = std::fs::read(&public)
+        .and_then(|key| std::fs::write(folder.join("authorized_keys"), key))
+        .and_then(|()| std::fs::write(folder.join("config"), client(ssh)))
+        .and_then(|()| {
+            // Tasks of any user copy them; nobody but this user comes as far as this folder on the machine.
+            for name in ["id_ed25519", "id_ed25519.pub", "authorized_keys", "config"] {
+                std::fs::set_permissions(folder.join(name), std::fs::Permissions::from_mode(0o444))?;
+            }
+            std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o755))
+        });
+    written.map_err(|error| machine("make keys in", folder, &error))
+}
+
+/// The settings of the client: host keys are made anew by each task and known to nobody, so they are not asked for.
+fn client(ssh: &SshPlan) -> String {
+    format!(
+        "Host *\n  Port {}\n  User {}\n  StrictHostKeyChecking no\n  UserKnownHostsFile /dev/null\n  LogLevel ERROR\n",
+        ssh.port, ssh.user
+    )
+}

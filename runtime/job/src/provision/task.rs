@@ -1,0 +1,209 @@
+//! A task of a job: from its built bundle to the configuration of its container, in memory.
+//!
+//! What a job's tasks share was settled once ([`crate::provision`]); what is left is done for every attempt of every task,
+//! so the bundle is read once, changed as types, and written once, by whoever makes the container.
+
+use std::path::{Component, Path, PathBuf};
+
+use oci_spec::runtime::{Mount, Process, Spec};
+
+use super::images::copy_of;
+use super::provided::Provided;
+use super::roots::Base;
+use crate::allocate::NamedUser;
+use jobc_container::bundle::Bundle;
+use jobc_container::remove::remove;
+use jobc_container::root::Root;
+use jobc_container::rootless;
+use jobc_container::secret::Variables;
+use jobc_gpu::inject;
+use jobc_sys::error::{Error, Kind, Result};
+use jobc_sys::id::TaskId;
+
+/// What a container of a task is made from.
+#[derive(Debug)]
+pub struct Given {
+    /// Its configuration: the bundle's, with what only this machine knows.
+    pub bundle: Bundle,
+    /// Its root.
+    pub root: Root,
+    /// Variables that are in no file; for [`Options`](jobc_container::options::Options).
+    pub secret_environment: Variables,
+    /// What a person should know, a line each.
+    pub said: Vec<String>,
+}
+
+/// Where tasks find the job's keys for ssh.
+const KEYS: &str = "/etc/jobc/ssh";
+
+/// Gives a task what only this machine and this run know.
+///
+/// `container` is the folder of its container, which this may make things in. The task keeps its seat among the job's GPUs
+/// until it leaves it.
+pub fn task(provided: &Provided, task: &TaskId, container: &Path) -> Result<Given> {
+    let mut bundle = Bundle::open(&provided.folder.bundle(task))?;
+    if let Some(first) = bundle.config.unknown.first() {
+        return Err(Error::new(Kind::Config, "nobody knows this property")
+            .at(first)
+            .help("build the job again"));
+    }
+    let role = provided.roles.get(&task.role).ok_or_else(|| {
+        Error::new(Kind::State, format!("the plan has no role `{}`", task.role)).help("build the job again")
+    })?;
+    let root = match &role.base {
+        Base::Shared(root) => root.clone().placed(container)?,
+        Base::Copied(layers) => {
+            // An attempt before this one may have changed it.
+            let copy = copy_of(&provided.folder, task);
+            remove(&copy)?;
+            let parent = copy.parent().unwrap_or(&copy);
+            std::fs::create_dir_all(parent)
+                .map_err(|error| jobc_sys::error::machine("make the folder", parent, &error))?;
+            jobc_image::unpack::copy(layers, &copy)?;
+            Root::Folder(copy)
+        }
+        Base::Bundle => Root::of(&bundle, None, container)?,
+    };
+    let user = match (&role.user, &role.base) {
+        (None, Base::Bundle) => crate::allocate::user_of(&bundle, &root)?,
+        (user, _) => user.clone(),
+    };
+    let ids = user.as_ref().map_or(role.ids(), |user| (user.uid, user.gid));
+    let mut said = Vec::new();
+    let (secret_environment, mut mounts) = secrets(provided, task, &bundle, ids, &mut said)?;
+    if let Some(keys) = provided.keys.as_ref().filter(|_| bundle.annotation("dev.jobc.ssh").is_some()) {
+        mounts.push(bind(keys, Path::new(KEYS)));
+    }
+    let visible = inject::visible_by_author(&bundle);
+    let mut process = bundle.config.spec.process().clone().unwrap_or_default();
+    if let Some(image) = &role.image {
+        let secret = |name: &str| bundle.annotation(&format!("dev.jobc.secret.env.{name}")).is_some();
+        image.apply(&bundle, &mut process, secret);
+    }
+    if let Some(user) = &user {
+        become_user(&mut process, user);
+    }
+    let dir = bundle.dir.clone();
+    let spec = &mut bundle.config.spec;
+    spec.set_process(Some(process));
+    settle(spec, &dir, &root, &format!("/jobc/{}/{task}", provided.folder.id));
+    spec.mounts_mut().get_or_insert_default().extend(mounts);
+    let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
+    if !uid.is_root() {
+        said.extend(rootless::adapt(spec, uid.as_raw(), gid.as_raw())?);
+    } else if jobc_sys::machine::in_user_namespace() {
+        said.extend(rootless::adapt_within(spec));
+    }
+    match &provided.gpus {
+        Some(gpus) => said.extend(gpus.give(task, spec, &root, visible.as_deref())?),
+        None => inject::hide_all(spec, visible.as_deref()),
+    }
+    if spec.hooks().is_some() {
+        // Hooks read config.json in the bundle's folder: the one that runs.
+        container.clone_into(&mut bundle.dir);
+    }
+    let spec = &bundle.config.spec;
+    bundle.text = serde_json::to_vec(spec).map_err(|error| {
+        Error::new(Kind::Config, format!("the configuration of `{task}` cannot be written: {error}"))
+    })?;
+    Ok(Given { bundle, root, secret_environment, said })
+}
+
+/// Makes absolute what was relative to the bundle, and names the groups of this run.
+fn settle(spec: &mut Spec, dir: &Path, root: &Root, group: &str) {
+    let mut of_spec = spec.root().clone().unwrap_or_default();
+    of_spec.set_path(root.place());
+    spec.set_root(Some(of_spec));
+    for mount in spec.mounts_mut().iter_mut().flatten() {
+        if let Some(source) = mount.source().as_ref().filter(|_| is_bind(mount)) {
+            let source = absolute(dir, source);
+            mount.set_source(Some(source));
+        }
+    }
+    if let Some(linux) = spec.linux_mut() {
+        // Two runs of a job may go on at once, and each has groups of its own.
+        linux.set_cgroups_path(Some(PathBuf::from(group)));
+    }
+}
+
+/// A source from the bundle's folder, which has no link in its path, so that leading `..` can be taken by name.
+fn absolute(dir: &Path, source: &Path) -> PathBuf {
+    let mut from = dir;
+    let mut rest = source.components();
+    loop {
+        let before = rest.clone();
+        match (rest.next(), from.parent()) {
+            (Some(Component::ParentDir), Some(parent)) => from = parent,
+            (Some(Component::CurDir), _) => {}
+            _ => return from.join(before.as_path()),
+        }
+    }
+}
+
+fn is_bind(mount: &Mount) -> bool {
+    let mut options = mount.options().iter().flatten();
+    mount.typ().as_deref() == Some("bind") || options.any(|option| option == "bind" || option == "rbind")
+}
+
+fn become_user(process: &mut Process, named: &NamedUser) {
+    let mut user = process.user().clone();
+    user.set_uid(named.uid).set_gid(named.gid);
+    if !named.further.is_empty() {
+        user.set_additional_gids(Some(named.further.clone()));
+    }
+    process.set_user(user);
+}
+
+/// The secrets of a task: variables that go past config.json, and files that are bound from memory.
+fn secrets(
+    provided: &Provided,
+    task: &TaskId,
+    bundle: &Bundle,
+    ids: (u32, u32),
+    said: &mut Vec<String>,
+) -> Result<(Variables, Vec<Mount>)> {
+    let mut variables = Variables::default();
+    let mut mounts = Vec::new();
+    let mut annotations: Vec<(&String, &String)> = bundle
+        .config
+        .spec
+        .annotations()
+        .iter()
+        .flatten()
+        .filter(|(key, _)| key.starts_with("dev.jobc.secret."))
+        .collect();
+    annotations.sort();
+    let rootless = !rustix::process::geteuid().is_root();
+    for (key, name) in annotations {
+        if let Some(variable) = key.strip_prefix("dev.jobc.secret.env.") {
+            variables.push(variable, provided.secrets.get(name)?)?;
+        } else if let Some(path) = key.strip_prefix("dev.jobc.secret.file.") {
+            let mode = bundle.annotation(&format!("dev.jobc.secret.mode.{path}"));
+            let mode = mode.and_then(|mode| u32::from_str_radix(mode, 8).ok()).unwrap_or(0o400);
+            let file = Path::new("files").join(&task.role).join(mounts.len().to_string());
+            let file = provided.place.file(&file, provided.secrets.get(name)?, mode, Some(ids))?;
+            if rootless && ids.0 != 0 && mode & 0o004 == 0 {
+                said.push(format!(
+                    "user {} of the container cannot read `{path}`: without root it belongs to the container's root, and its mode is {mode:04o}",
+                    ids.0
+                ));
+            }
+            mounts.push(bind(&file, Path::new(path)));
+        }
+    }
+    Ok((variables, mounts))
+}
+
+/// A read-only bind.
+fn bind(source: &Path, destination: &Path) -> Mount {
+    let mut mount = Mount::default();
+    mount
+        .set_destination(destination.to_owned())
+        .set_typ(Some("bind".to_owned()))
+        .set_source(Some(source.to_owned()))
+        .set_options(Some(["rbind", "nosuid", "nodev", "noexec", "ro"].map(str::to_owned).to_vec()));
+    mount
+}
+
+#[cfg(test)]
+mod tests;

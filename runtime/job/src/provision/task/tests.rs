@@ -1,0 +1,255 @@
+use std::os::unix::fs::MetadataExt as _;
+use std::sync::atomic::AtomicBool;
+
+use insta::assert_snapshot;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::*;
+use crate::folder::Folder;
+use jobc_fake_gpus::plan as sample;
+use jobc_sys::id::JobId;
+
+use crate::provision::{self, Job};
+use crate::secrets::Secrets;
+use crate::submission::Submission;
+
+/// A job of one role `a` whose tasks have this config.json.
+struct Case {
+    dir: TempDir,
+    provided: Provided,
+}
+
+fn case(config: &Value, more: &Value, root: Option<&str>) -> Case {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| {
+        let path = dir.path().join(name);
+        std::fs::create_dir_all(&path).unwrap();
+        path
+    };
+    let folder =
+        Folder { id: JobId { name: "a".to_owned(), run: 7 }, state: at("state"), record: at("record") };
+    let mut role = json!({"name": "a", "instances": 2});
+    for (key, value) in more["role"].as_object().into_iter().flatten() {
+        role[key] = value.clone();
+    }
+    let mut plan = json!({"roles": [role]});
+    for (key, value) in more["plan"].as_object().into_iter().flatten() {
+        plan[key] = value.clone();
+    }
+    let plan = sample::plan(&plan);
+    std::fs::write(at("job").join("key"), "s3cr3t\n").unwrap();
+    let root_folder = at("job/root/etc");
+    std::fs::write(root_folder.join("passwd"), "ada:x:1001:1002::/home/ada:/bin/sh\n").unwrap();
+    let mut submission = Submission { folder: at("job"), ..Submission::default() };
+    submission.roots.extend(root.map(|root| ("a".to_owned(), root.to_owned())));
+    for index in 0..2 {
+        let bundle = folder.bundle(&TaskId::new("a", index));
+        std::fs::create_dir_all(&bundle).unwrap();
+        std::fs::write(bundle.join("config.json"), config.to_string()).unwrap();
+    }
+    let secrets = Secrets::read(&plan, &submission.folder).unwrap();
+    let job = Job { folder: &folder, plan: &plan, submission: &submission, secrets: &secrets };
+    let provided = provision::provide(&job, &mut |_| {}, &AtomicBool::new(false)).unwrap();
+    Case { dir, provided }
+}
+
+impl Case {
+    fn task(&self, index: u32) -> Given {
+        let container = self.dir.path().join(format!("container-{index}"));
+        let _ = std::fs::create_dir(&container);
+        task(&self.provided, &TaskId::new("a", index), &container).unwrap()
+    }
+
+    fn told(&self, text: &str) -> String {
+        let dir = self.dir.path().canonicalize().unwrap();
+        let place = self.provided.place.path().to_str().unwrap();
+        text.replace(place, "SECRETS").replace(dir.to_str().unwrap(), "ROOT")
+    }
+}
+
+impl Drop for Case {
+    fn drop(&mut self) {
+        let _ = self.provided.place.remove();
+    }
+}
+
+/// What of a configuration these tests are about, in the order of keys.
+fn shown(given: &Given) -> String {
+    let value: Value = serde_json::from_slice(&given.bundle.text).unwrap();
+    let spec = serde_json::to_value(&given.bundle.config.spec).unwrap();
+    assert_eq!(value, spec, "the text is what the types say");
+    let shown = json!({
+        "root": value["root"], "process": value["process"], "mounts": value["mounts"],
+        "cgroupsPath": value["linux"]["cgroupsPath"], "hostname": value["hostname"],
+    });
+    serde_json::to_string_pretty(&shown).unwrap()
+}
+
+fn is_root() -> bool {
+    let root = rustix::process::geteuid().is_root();
+    if !root {
+        eprintln!("skipped: a normal user gets more changed than this compares");
+    }
+    root
+}
+
+#[test]
+fn a_task_gets_what_only_this_run_knows() {
+    if !is_root() {
+        return;
+    }
+    let config = json!({
+        "ociVersion": "1.1.0",
+        "hostname": "a-0",
+        "root": {"path": "rootfs", "readonly": true},
+        "process": {"cwd": "/", "args": ["id"], "env": ["PATH=/bin"], "user": {"uid": 0, "gid": 0}},
+        "mounts": [
+            {"destination": "/proc", "type": "proc", "source": "proc"},
+            {"destination": "/data", "type": "bind", "source": "../../../../job/data", "options": ["rbind", "rro"]},
+            {"destination": "/etc/jobc/job.json", "type": "bind", "source": "files/job.json"},
+        ],
+        "linux": {"cgroupsPath": "/jobc/a/a-0"},
+        "annotations": {
+            "dev.jobc.image": "x", "dev.jobc.from-image": "env,path,cwd", "dev.jobc.user": "ada",
+            "dev.jobc.secret.env.TOKEN": "key", "dev.jobc.secret.file./etc/key": "key",
+            "dev.jobc.secret.mode./etc/key": "0400", "dev.jobc.disk": "1048576",
+        },
+    });
+    let more = json!({
+        "role": {"env": {"TOKEN": {"secret": "key"}},
+            "files": [{"path": "/etc/key", "content": {"secret": "key"}, "mode": 256}]},
+        "plan": {"secrets": {"key": {"file": "key"}}},
+    });
+    let case = case(&config, &more, Some("root"));
+    let given = case.task(0);
+    assert_snapshot!(case.told(&shown(&given)), @r#"
+    {
+      "root": {
+        "path": "ROOT/container-0/root/root",
+        "readonly": true
+      },
+      "process": {
+        "user": {
+          "uid": 1001,
+          "gid": 1002
+        },
+        "args": [
+          "id"
+        ],
+        "env": [
+          "PATH=/bin"
+        ],
+        "cwd": "/"
+      },
+      "mounts": [
+        {
+          "destination": "/proc",
+          "type": "proc",
+          "source": "proc"
+        },
+        {
+          "destination": "/data",
+          "type": "bind",
+          "source": "ROOT/job/data",
+          "options": [
+            "rbind",
+            "rro"
+          ]
+        },
+        {
+          "destination": "/etc/jobc/job.json",
+          "type": "bind",
+          "source": "ROOT/state/build/oci/a-0/files/job.json"
+        },
+        {
+          "destination": "/etc/key",
+          "type": "bind",
+          "source": "SECRETS/files/a/0",
+          "options": [
+            "rbind",
+            "nosuid",
+            "nodev",
+            "noexec",
+            "ro"
+          ]
+        }
+      ],
+      "cgroupsPath": "/jobc/a.7/a-0",
+      "hostname": "a-0"
+    }
+    "#);
+    assert_eq!(format!("{:?}", given.secret_environment), r#"["TOKEN=***"]"#);
+    assert!(!String::from_utf8_lossy(&given.bundle.text).contains("s3cr3t"));
+    assert!(!format!("{given:?} {:?}", case.provided).contains("s3cr3t"));
+    let file = case.provided.place.path().join("files/a/0");
+    assert_eq!(std::fs::read(&file).unwrap(), b"s3cr3t\n");
+    let status = std::fs::metadata(&file).unwrap();
+    assert_eq!((status.uid(), status.gid(), status.mode() & 0o7777), (1001, 1002, 0o400));
+    // Tasks begin with the same files and write to layers of their own.
+    let (Root::Overlay { lowers, on, upper, .. }, Root::Overlay { lowers: others, on: beside, .. }) =
+        (given.root, case.task(1).root)
+    else {
+        panic!("no layers")
+    };
+    assert!(
+        lowers == others
+            && on != beside
+            && upper == jobc_container::root::Upper::Memory { size: Some(1 << 20) }
+    );
+    // A second attempt, whose folder is there.
+    case.task(0);
+}
+
+#[test]
+fn the_image_of_an_unpacked_bundle_fills_what_is_open() {
+    if !is_root() {
+        return;
+    }
+    let config = json!({
+        "ociVersion": "1.1.0",
+        "process": {"cwd": "/", "args": ["sh", "-c", "exit 127"], "env": ["PATH=/bin"], "user": {"uid": 0, "gid": 0}},
+        "annotations": {"dev.jobc.image": "x", "dev.jobc.from-image": "env,path,cwd,user,command"},
+    });
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir(dir.path().join("rootfs")).unwrap();
+    let unpacked = json!({
+        "ociVersion": "1.0.0", "root": {"path": "rootfs"},
+        "process": {"cwd": "/workspace", "args": ["/entry", "serve"], "env": ["PATH=/opt", "LANG=C"],
+            "user": {"uid": 5, "gid": 6, "additionalGids": [7]}},
+    });
+    std::fs::write(dir.path().join("config.json"), unpacked.to_string()).unwrap();
+    let case = case(&config, &json!({}), dir.path().to_str());
+    let given = case.task(1);
+    assert_eq!(given.root.folders(), [dir.path().canonicalize().unwrap().join("rootfs")]);
+    let process = serde_json::to_value(given.bundle.config.spec.process()).unwrap();
+    assert_snapshot!(process.to_string(), @r#"{"user":{"uid":5,"gid":6,"additionalGids":[7]},"args":["/entry","serve"],"env":["PATH=/opt","LANG=C"],"cwd":"/workspace"}"#);
+}
+
+#[test]
+fn sources_are_found_from_the_bundle_by_name() {
+    let at =
+        |source: &str| absolute(Path::new("/state/build/oci/a-0"), Path::new(source)).display().to_string();
+    assert_eq!(at("files/x"), "/state/build/oci/a-0/files/x");
+    assert_eq!(at("../volumes/d"), "/state/build/oci/volumes/d");
+    assert_eq!(at("../../../../home/ada/data"), "/home/ada/data");
+    assert_eq!(at("./x/../y"), "/state/build/oci/a-0/x/../y");
+    assert_eq!(at("../../../../../../x"), "/../../x");
+    assert_eq!(at("/etc/hosts"), "/etc/hosts");
+}
+
+#[test]
+fn a_long_or_strange_path_is_a_root_too() {
+    let dir = tempfile::tempdir().unwrap();
+    let strange = dir.path().join("a:b,c").join("x".repeat(200)).join("y".repeat(100));
+    std::fs::create_dir_all(strange.join("etc")).unwrap();
+    let config = json!({
+        "ociVersion": "1.1.0", "process": {"cwd": "/", "args": ["id"], "user": {"uid": 0, "gid": 0}},
+        "annotations": {"dev.jobc.image": "x", "dev.jobc.from-image": "env"},
+    });
+    let case = case(&config, &json!({}), strange.to_str());
+    let root = case.task(0).root;
+    let path = root.folders()[0].as_os_str().as_encoded_bytes();
+    assert!(path.len() < 250 && !path.contains(&b':'), "{root:?}");
+    assert!(root.folders()[0].join("etc").is_dir());
+}

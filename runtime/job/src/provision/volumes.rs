@@ -1,0 +1,120 @@
+//! Volumes that are fetched: to `<build>/oci/volumes/<name>`, where the bundles bind them from.
+//!
+//! Each is fetched aside and gets its name when it is whole, so that one which is there need not be looked at.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use jobc_schema::plan::VolumeSource;
+
+use super::fetch::Fetch;
+use super::fields::{field_of, machine_path, mounted};
+use super::job::{Job, Progress};
+use super::large::large;
+use super::{git, http, program};
+use jobc_container::archive;
+use jobc_container::remove::remove;
+use jobc_sys::error::{Error, Kind, Result, machine};
+
+/// Fetches every volume that roles mount and the machine does not have.
+pub(super) fn fetch(job: &Job<'_>, told: &mut dyn FnMut(Progress), stopped: &AtomicBool) -> Result<()> {
+    for name in mounted(job.plan) {
+        let Some(volume) = job.plan.volumes.get(name).filter(|_| machine_path(job, name).is_none()) else {
+            continue;
+        };
+        if stopped.load(Ordering::Relaxed) {
+            return Err(program::stopped_error());
+        }
+        let secret = volume.secret.as_deref().map(|secret| job.secrets.get(secret)).transpose()?;
+        let place = large(job.folder).join("volumes").join(name);
+        let field = field_of(job.plan, name);
+        if !place.exists() {
+            let mut of_volume = |from: &str, bytes: u64| {
+                told(Progress::Fetching { volume: name.to_owned(), from: from.to_owned(), bytes });
+            };
+            let mut fetch = Fetch {
+                name,
+                secret: secret.map(jobc_container::secret::Secret::line),
+                stopped,
+                told: &mut of_volume,
+            };
+            bring(&volume.source, &mut fetch, &place)
+                .map_err(|error| Error { message: format!("`{field}`: {}", error.message), ..error })?;
+        }
+        show(job, name, &place)?;
+        told(Progress::DataReady { volume: name.to_owned(), path: place });
+    }
+    Ok(())
+}
+
+/// Fetches a source to a path that is not there yet.
+fn bring(source: &VolumeSource, fetch: &mut Fetch<'_>, place: &Path) -> Result<()> {
+    let parent = place.parent().unwrap_or(place);
+    std::fs::create_dir_all(parent).map_err(|error| machine("make the folder", parent, &error))?;
+    let part = beside(place, "new");
+    clear(&part)?;
+    clear(&beside(place, "packed"))?;
+    let fetched = match source {
+        VolumeSource::Git { url, reference } => git::fetch(url, reference.as_deref(), fetch, &part),
+        VolumeSource::Https { url, unpack: false } => http::fetch(url, fetch, &part),
+        VolumeSource::Https { url, unpack: true } => {
+            let packed = beside(place, "packed");
+            http::fetch(url, fetch, &packed)
+                .and_then(|()| archive::unpack_data_unless(fetch.stopped, &packed, &part))
+                .and_then(|()| clear(&packed))
+        }
+        other => Err(unsupported(other, fetch.name)),
+    };
+    let named = fetched.and_then(|()| {
+        std::fs::rename(&part, place).map_err(|error| machine("name what was fetched", place, &error))
+    });
+    if named.is_err() {
+        // The first error is the one to tell.
+        let _ = clear(&part);
+        let _ = clear(&beside(place, "packed"));
+    }
+    named
+}
+
+fn unsupported(source: &VolumeSource, name: &str) -> Error {
+    let what = match source {
+        VolumeSource::Nfs { .. } => "an NFS export",
+        VolumeSource::S3 { .. } => "a bucket",
+        VolumeSource::Pvc { .. } => "a claim of Kubernetes",
+        _ => "a volume of the target's own",
+    };
+    Error::new(Kind::Unsupported, format!("{what} is not fetched to this machine")).help(format!(
+        "mount it, and name the folder in targets.yaml: `oci: {{storage: {{{name}: /mnt/{name}}}}}`"
+    ))
+}
+
+/// Removes a file, or a folder with all that is in it; that there is none is fine.
+fn clear(path: &Path) -> Result<()> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::IsADirectory => remove(path),
+        Err(error) => Err(machine("remove", path, &error)),
+        Ok(()) => Ok(()),
+    }
+}
+
+fn beside(place: &Path, what: &str) -> PathBuf {
+    let mut name = std::ffi::OsString::from(".");
+    name.push(place.file_name().unwrap_or_default());
+    name.push(".");
+    name.push(what);
+    place.with_file_name(name)
+}
+
+/// Gives what was fetched the name that bundles bind it by.
+fn show(job: &Job<'_>, name: &str, place: &Path) -> Result<()> {
+    let volumes = job.folder.build().join("oci/volumes");
+    let link = volumes.join(name);
+    std::fs::create_dir_all(&volumes).map_err(|error| machine("make the folder", &volumes, &error))?;
+    match std::os::unix::fs::symlink(place, &link) {
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+            Err(machine("link", &link, &error))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,200 @@
+//! Whether tasks are ready: what their roles' `ready` asks for, tried again and again.
+//!
+//! [`Schedule`] decides, by a clock that stands still while the job is frozen, what is tried when and what that means. Here
+//! are the threads that do it: a try may take its time, and a supervisor has none. There are as many as tries that take
+//! their time at once, up to [`MOST`]; a task that is not due costs an entry in a heap.
+
+mod attempt;
+mod command;
+mod schedule;
+mod watched;
+
+use std::fmt;
+use std::net::IpAddr;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+pub use command::run;
+use schedule::{Next, Schedule, Try};
+pub use watched::{Probe, Watched, render};
+
+use crate::lifecycle::TaskNumber;
+use jobc_container::process::Exit;
+use jobc_sys::error::Result;
+
+/// The most tries at once. With more tasks that take all of `try_timeout` to answer, each is tried less often.
+const MOST: usize = 16;
+
+/// The stack of a thread that tries, in bytes.
+const STACK: usize = 512 << 10;
+
+/// What was found of a task: it is ready; it was not in time, or with `keep` is not any more, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// Which.
+    pub task: TaskNumber,
+    /// Which attempt of it.
+    pub attempt: u32,
+    /// What.
+    pub ready: std::result::Result<(), String>,
+}
+
+/// Where the tasks are.
+pub trait Place: Send + Sync {
+    /// A TCP socket from which a task is reached, neither blocking nor connected, and the task's address.
+    fn socket(&self, task: TaskNumber) -> Result<(OwnedFd, IpAddr)>;
+
+    /// Runs a command in an attempt's container; nothing where it did not end within the time, and was killed.
+    fn run(
+        &self,
+        task: TaskNumber,
+        attempt: u32,
+        arguments: &[String],
+        within: Duration,
+    ) -> Result<Option<Exit>>;
+}
+
+/// Looks whether tasks are ready, and reports it.
+pub struct Prober {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    place: Box<dyn Place>,
+    report: Box<dyn Fn(Report) + Send + Sync>,
+    began: Instant,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+struct State {
+    schedule: Schedule,
+    threads: usize,
+    idle: usize,
+    closed: bool,
+}
+
+impl Prober {
+    /// Nothing is watched and no thread runs yet. `report` is called in one of the threads.
+    pub fn new(place: Box<dyn Place>, report: Box<dyn Fn(Report) + Send + Sync>) -> Self {
+        let state = State { schedule: Schedule::default(), threads: 0, idle: 0, closed: false };
+        let shared = Shared {
+            place,
+            report,
+            began: Instant::now(),
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+        };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// Begins to watch an attempt of a task, in place of an earlier one.
+    pub fn watch(&self, watched: Watched) {
+        let mut state = self.shared.state();
+        let now = self.shared.began.elapsed();
+        state.schedule.watch(now, watched);
+        self.shared.wake(&mut state);
+    }
+
+    /// Stops to watch a task. A report about it may be on its way.
+    pub fn forget(&self, task: TaskNumber) {
+        self.shared.state().schedule.forget(task);
+    }
+
+    /// A line that an attempt has written, without its end; reports at once where that makes the task ready.
+    pub fn line(&self, task: TaskNumber, attempt: u32, line: &[u8]) {
+        let report = self.shared.state().schedule.line(task, attempt, line);
+        if let Some(report) = report {
+            (self.shared.report)(report);
+        }
+    }
+
+    /// Whether the lines of a task are to be told.
+    pub fn wants_lines(&self, task: TaskNumber) -> bool {
+        self.shared.state().schedule.wants_lines(task)
+    }
+
+    /// The tasks were frozen: nothing is tried, and no time runs out.
+    pub fn pause(&self) {
+        self.shared.state().schedule.pause(self.shared.began.elapsed());
+    }
+
+    /// The tasks go on.
+    pub fn resume(&self) {
+        let mut state = self.shared.state();
+        state.schedule.resume(self.shared.began.elapsed());
+        self.shared.changed.notify_all();
+    }
+}
+
+impl Drop for Prober {
+    fn drop(&mut self) {
+        // A thread in the middle of a try ends after it.
+        self.shared.state().closed = true;
+        self.shared.changed.notify_all();
+    }
+}
+
+impl fmt::Debug for Prober {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Prober").finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sees that somebody looks at the schedule.
+    fn wake(self: &Arc<Self>, state: &mut State) {
+        if state.idle > 0 {
+            self.changed.notify_one();
+        } else if state.threads < MOST {
+            let shared = Arc::clone(self);
+            let thread = thread::Builder::new().name("ready".to_owned()).stack_size(STACK);
+            // Without a new thread those that are there do it, later; without any the next one to be watched starts one.
+            state.threads += usize::from(thread.spawn(move || shared.work()).is_ok());
+        }
+    }
+
+    /// What each thread does.
+    fn work(self: &Arc<Self>) {
+        let mut state = self.state();
+        while !state.closed {
+            let report = match state.schedule.next(self.began.elapsed()) {
+                Next::Tell(report) => Some(report),
+                Next::Try(due) => {
+                    // While this one is busy, another looks at the schedule.
+                    self.wake(&mut state);
+                    drop(state);
+                    let result = attempt::try_once(&*self.place, &due);
+                    state = self.state();
+                    state.schedule.done(self.began.elapsed(), &due, result)
+                }
+                Next::Wait(until) => {
+                    state.idle += 1;
+                    state = match until.map(|until| until.saturating_sub(self.began.elapsed())) {
+                        Some(time) => {
+                            self.changed.wait_timeout(state, time).unwrap_or_else(PoisonError::into_inner).0
+                        }
+                        None => self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
+                    };
+                    state.idle -= 1;
+                    None
+                }
+            };
+            if let Some(report) = report {
+                drop(state);
+                (self.report)(report);
+                state = self.state();
+            }
+        }
+        state.threads -= 1;
+    }
+}
+
+#[cfg(test)]
+mod tests;

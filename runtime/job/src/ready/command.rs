@@ -1,0 +1,56 @@
+//! A command that is run in a container and must end soon.
+
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+
+use jobc_container::container;
+use jobc_container::exec::{self, Changes, Request};
+use jobc_container::options::Options;
+use jobc_container::process::Exit;
+use jobc_container::state::Id;
+use jobc_container::state::store::Store;
+use jobc_sys::error::{Error, Result};
+use jobc_sys::signals::Signal;
+
+/// Runs a command as a container's own user, with its environment and without input or output, and waits for its end.
+///
+/// Nothing where it did not end within the time: then it was killed, though not what it has started. It has ended in any
+/// case when the thread that calls this ends.
+pub fn run(store: &Store, id: &Id, arguments: &[String], within: Duration) -> Result<Option<Exit>> {
+    let until = Instant::now() + within;
+    let changes = Changes { arguments: arguments.to_vec(), ..Changes::default() };
+    let process = changes.apply(&container::config(&store.folder(id))?)?;
+    let streams = Some([null()?, null()?, null()?]);
+    let request = Request {
+        process,
+        options: Options { streams, ..Options::default() },
+        console_socket: None,
+        pid_file: None,
+        detached: false,
+        ignore_paused: false,
+    };
+    let (process, _) = exec::exec(store, id, request)?;
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        let left = Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: left.subsec_nanos().into() };
+        match poll(&mut [PollFd::new(&process.pidfd, PollFlags::IN)], Some(&left)) {
+            Ok(0) => {
+                Signal::KILL.send(&process.pidfd)?;
+                process.wait()?;
+                return Ok(None);
+            }
+            Ok(_) => return process.wait().map(Some),
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(Error::machine("wait for a process", errno)),
+        }
+    }
+}
+
+fn null() -> Result<OwnedFd> {
+    let flags = rustix::fs::OFlags::RDWR | rustix::fs::OFlags::CLOEXEC;
+    rustix::fs::open("/dev/null", flags, rustix::fs::Mode::empty())
+        .map_err(|errno| Error::machine("open `/dev/null`", errno))
+}

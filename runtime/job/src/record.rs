@@ -1,0 +1,292 @@
+//! What is known of a job: the content of `job.json`, which its supervisor replaces whenever something changed.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use indexmap::IndexMap;
+use serde::{Deserialize, Serialize};
+
+use crate::folder::{Folder, replace};
+use crate::time::Time;
+use jobc_container::state::process::Process;
+use jobc_gpu::lease::Leased;
+use jobc_sys::error::{Error, Kind, Result, machine};
+use jobc_sys::id::{JobId, TaskId};
+use jobc_sys::write_atomic::Durability;
+
+/// What is known of a job.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// The format; 1.
+    pub version: u32,
+    /// Which run of which job.
+    pub id: JobId,
+    /// One line for people, from the job file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// The job file, absolute; the folder of the plan where it was run from a built plan.
+    pub source: PathBuf,
+    /// The target whose settings hold.
+    pub target: String,
+    /// Who runs it, by number.
+    pub owner: u32,
+    /// Where it is in its life.
+    pub state: JobState,
+    /// Its supervisor.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub supervisor: Option<Process>,
+    /// The scope of this user's systemd that it runs in, by its unit's name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scope: Option<String>,
+    /// When it was submitted.
+    pub submitted: Time,
+    /// When its first task was let go.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started: Option<Time>,
+    /// When it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<Time>,
+    /// Which attempt of the whole job this is, from 1.
+    pub attempt: u32,
+    /// `host`, `job` or `none`.
+    pub network: String,
+    /// What it takes of the machine.
+    pub claim: Claim,
+    /// What a person should know: limits that nothing enforces, what a normal user has otherwise, roles scaled down.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+    /// Its tasks, in the order of the plan.
+    pub tasks: Vec<TaskRecord>,
+    /// How it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end: Option<End>,
+}
+
+/// Where a job is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum JobState {
+    /// It waits for room on the machine, or for its turn.
+    Queued,
+    /// Data and roots are fetched, the network is made.
+    Preparing,
+    /// Tasks run, or wait for others.
+    Running,
+    /// Everything is frozen.
+    Paused,
+    /// What still runs is being ended.
+    Stopping,
+    /// It ended well.
+    Succeeded,
+    /// It ended badly, or could not start.
+    Failed,
+    /// It was ended for taking too long.
+    TimedOut,
+    /// Somebody ended it.
+    Stopped,
+    /// Its supervisor was killed.
+    Lost,
+}
+
+impl JobState {
+    /// Whether nothing changes any more.
+    pub fn is_final(self) -> bool {
+        matches!(self, Self::Succeeded | Self::Failed | Self::TimedOut | Self::Stopped | Self::Lost)
+    }
+
+    /// The word records and tables use.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Queued => "queued",
+            Self::Preparing => "preparing",
+            Self::Running => "running",
+            Self::Paused => "paused",
+            Self::Stopping => "stopping",
+            Self::Succeeded => "succeeded",
+            Self::Failed => "failed",
+            Self::TimedOut => "timed-out",
+            Self::Stopped => "stopped",
+            Self::Lost => "lost",
+        }
+    }
+}
+
+/// What a job takes of the machine while it runs: the most at any time, which admission counts.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Claim {
+    /// Thousandths of a logical CPU.
+    pub cpu_millis: u64,
+    /// Bytes of memory.
+    pub memory_bytes: u64,
+    /// Whole GPUs.
+    pub gpus: u64,
+    /// Bytes on disk, outside of volumes.
+    pub disk_bytes: u64,
+    /// Ports on the machine's own network.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ports: Vec<u16>,
+    /// Which GPUs, once it is admitted.
+    #[serde(default, skip_serializing_if = "Leased::is_empty")]
+    pub leased: Leased,
+}
+
+/// What is known of a task.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TaskRecord {
+    /// Which task.
+    pub task: TaskId,
+    /// Where it is in its life.
+    pub state: TaskState,
+    /// The attempt, from 1; 0 before the first.
+    pub attempt: u32,
+    /// The container's name, in the job's own [store](Folder::containers).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub container: Option<String>,
+    /// Its first process, while it is there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub process: Option<Process>,
+    /// Where others reach it: an address of the job's network, or 127.0.0.1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
+    /// Its ports by label: the first number of each.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub ports: IndexMap<String, u16>,
+    /// Its GPUs, as the machine names them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gpus: Vec<String>,
+    /// Its limits as they hold, for people: `memory` → bytes, `cpu_millis`, `pids`, `shm`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub limits: BTreeMap<String, u64>,
+    /// When this attempt was let go.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started: Option<Time>,
+    /// When this attempt was ready first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ready: Option<Time>,
+    /// When this attempt ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<Time>,
+    /// How this attempt ended: 0 to 255, 128 and the signal's number for a signal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<u8>,
+    /// Why, in words, where there is more to say than the code: `memory limit 2 GiB reached`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Attempts that ended before this one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub earlier: Vec<Attempt>,
+}
+
+/// An attempt that is over.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attempt {
+    /// Its number, from 1.
+    pub attempt: u32,
+    /// When it was let go.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started: Option<Time>,
+    /// When it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<Time>,
+    /// How it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<u8>,
+    /// Why, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// Where a task is in its life.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TaskState {
+    /// What it needs is not there yet, or the others of its gang are not.
+    #[default]
+    Waiting,
+    /// Its container is being made.
+    Creating,
+    /// Its container is made and waits to be let go.
+    Created,
+    /// Its program runs.
+    Running,
+    /// Its program runs, and has once been ready.
+    Ready,
+    /// An attempt failed; the next one comes after a while.
+    Retrying,
+    /// It was asked to end.
+    Stopping,
+    /// It ended well.
+    Succeeded,
+    /// It ended badly, for the last time.
+    Failed,
+    /// It was ended, or never began, because the job was over.
+    Stopped,
+}
+
+impl TaskState {
+    /// Whether nothing changes any more.
+    pub fn is_final(self) -> bool {
+        matches!(self, Self::Succeeded | Self::Failed | Self::Stopped)
+    }
+
+    /// Whether it has a process.
+    pub fn is_alive(self) -> bool {
+        matches!(self, Self::Created | Self::Running | Self::Ready | Self::Stopping)
+    }
+
+    /// The word records and tables use.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting",
+            Self::Creating => "creating",
+            Self::Created => "created",
+            Self::Running => "running",
+            Self::Ready => "ready",
+            Self::Retrying => "retrying",
+            Self::Stopping => "stopping",
+            Self::Succeeded => "succeeded",
+            Self::Failed => "failed",
+            Self::Stopped => "stopped",
+        }
+    }
+}
+
+/// How a job ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct End {
+    /// One line: ``failed: `worker` reached min_failed 1 (worker-3: exit 137, memory limit 2 GiB reached)``.
+    pub explanation: String,
+    /// What `jobc run` exits with: 0; 1 failed; 124 timed out; 125 could not start; 130 interrupted.
+    pub exit_code: u8,
+    /// The task that decided it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<TaskId>,
+}
+
+impl Record {
+    /// Reads a job's record; nothing where the command that made the folder was killed before it wrote one.
+    pub fn read(folder: &Folder) -> Result<Option<Self>> {
+        let path = folder.record_file();
+        let text = match std::fs::read(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(machine("read", &path, &error)),
+        };
+        let record = serde_json::from_slice(&text).map_err(|error| {
+            Error::new(Kind::State, format!("`{}` is not a job's record: {error}", path.display()))
+                .help(format!("`jobc rm --force {}` removes what is left of the job", folder.id))
+        })?;
+        Ok(Some(record))
+    }
+
+    /// Replaces a job's record in one step.
+    pub fn write(&self, folder: &Folder, durability: Durability) -> Result<()> {
+        let text = serde_json::to_vec(self).map_err(|error| Error::new(Kind::State, error.to_string()))?;
+        replace(&folder.record_file(), &text, durability)
+    }
+
+    /// What is known of a task.
+    pub fn task(&self, task: &TaskId) -> Option<&TaskRecord> {
+        self.tasks.iter().find(|known| known.task == *task)
+    }
+}

@@ -1,0 +1,136 @@
+//! The secrets of a job: read when it starts, from where its plan says.
+//!
+//! A [`Secret`]'s value is kept in this process's memory, and nowhere else but where a task is given it.
+
+use std::fs::File;
+use std::os::unix::ffi::OsStringExt as _;
+use std::path::Path;
+
+use indexmap::IndexMap;
+use jobc_schema::plan::{EnvPlan, FileContent, JobPlan, SecretPlan};
+
+use jobc_container::secret::{Secret, Variables};
+use jobc_sys::error::{Error, Kind, Result, because};
+
+/// The values of the secrets that a job uses, by name.
+#[derive(Clone, Debug, Default)]
+pub struct Secrets {
+    values: IndexMap<String, Secret>,
+}
+
+impl Secrets {
+    /// Reads the secrets that a job's tasks and volumes use; one that nothing uses need not be there.
+    ///
+    /// `folder` is the job file's, where relative paths begin.
+    ///
+    /// # Errors
+    ///
+    /// The first secret that is not there, with the place its value should come from.
+    pub fn read(plan: &JobPlan, folder: &Path) -> Result<Self> {
+        let mut values = IndexMap::new();
+        for name in used(plan) {
+            if values.contains_key(name) {
+                continue;
+            }
+            values.insert(name.to_owned(), read(name, source_of(plan, name)?, folder)?);
+        }
+        Ok(Self { values })
+    }
+
+    /// The variables of a role that are secrets, read anew, for a further program in one of its tasks.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::read`]; secrets that only files, volumes and other roles use need not be there.
+    pub fn variables(plan: &JobPlan, role: &str, folder: &Path) -> Result<Variables> {
+        let mut variables = Variables::default();
+        for (variable, value) in plan.role(role).into_iter().flat_map(|role| &role.env) {
+            let EnvPlan::Secret { secret } = value else { continue };
+            variables.push(variable, &read(secret, source_of(plan, secret)?, folder)?)?;
+        }
+        Ok(variables)
+    }
+
+    /// The value of a secret.
+    pub fn get(&self, name: &str) -> Result<&Secret> {
+        self.values
+            .get(name)
+            .ok_or_else(|| Error::new(Kind::Config, format!("the secret `{name}` was not read at the start")))
+    }
+
+    /// The values that must not be seen in logs, as one line each. What is empty is left out: it is in every line.
+    pub fn values(&self) -> impl Iterator<Item = &[u8]> {
+        self.values.values().map(Secret::line).filter(|value| !value.is_empty())
+    }
+
+    /// Whether the job uses none.
+    pub fn is_empty(&self) -> bool {
+        self.values.is_empty()
+    }
+}
+
+/// The names of the secrets that variables, files and volumes need.
+fn used(plan: &JobPlan) -> impl Iterator<Item = &str> {
+    plan.roles.iter().flat_map(|role| {
+        let variables = role.env.values().filter_map(|value| match value {
+            EnvPlan::Secret { secret } => Some(secret.as_str()),
+            EnvPlan::Text(_) => None,
+        });
+        let files = role.files.iter().filter_map(|file| match &file.content {
+            FileContent::Secret { secret } => Some(secret.as_str()),
+            FileContent::Text(_) => None,
+        });
+        let mounts =
+            role.mounts.iter().filter_map(|mount| plan.volumes.get(&mount.volume)?.secret.as_deref());
+        variables.chain(files).chain(mounts)
+    })
+}
+
+fn source_of<'a>(plan: &'a JobPlan, name: &str) -> Result<&'a SecretPlan> {
+    plan.secrets.get(name).ok_or_else(|| {
+        Error::new(Kind::Config, format!("the plan does not say where the secret `{name}` comes from"))
+            .help("build the plan again from its job file")
+    })
+}
+
+fn read(name: &str, source: &SecretPlan, folder: &Path) -> Result<Secret> {
+    match source {
+        SecretPlan::Env(variable) => {
+            let value = std::env::var_os(variable).ok_or_else(|| {
+                Error::new(
+                    Kind::Config,
+                    format!(
+                        "the secret `{name}` is to come from the variable `{variable}`, which is not set"
+                    ),
+                )
+                .help(format!("set it where the job is started: `export {variable}=…`"))
+            })?;
+            Ok(Secret::new(value.into_vec()))
+        }
+        SecretPlan::File(path) => {
+            let path = folder.join(path);
+            let wrong = |why: String| {
+                Error::new(
+                    Kind::Config,
+                    format!("the secret `{name}` is to come from `{}`: {why}", path.display()),
+                )
+            };
+            let failed = |error: std::io::Error| wrong(because(&error));
+            let file = File::open(&path).map_err(failed)?;
+            if !file.metadata().map_err(failed)?.is_file() {
+                return Err(wrong("that is no file".to_owned()));
+            }
+            Secret::read(file).map_err(failed)?.ok_or_else(|| wrong("it is larger than 1 MiB".to_owned()))
+        }
+        SecretPlan::Store { name: object, key } => Err(Error::new(
+            Kind::Unsupported,
+            format!(
+                "the secret `{name}` is to come from `{object}/{key}` of a store, and this machine has none"
+            ),
+        )
+        .help(format!("for runs on this machine write `{name}: {{env: NAME}}` or `{name}: {{file: PATH}}`"))),
+    }
+}
+
+#[cfg(test)]
+mod tests;

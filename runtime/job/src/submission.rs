@@ -1,0 +1,102 @@
+//! What a supervisor is asked to carry out, beside the plan: the content of `submission.json`. It holds no secret.
+
+use std::path::PathBuf;
+
+use indexmap::IndexMap;
+use jobc_schema::target::GpuShare;
+use serde::{Deserialize, Serialize};
+
+use jobc_gpu::demand::Choices;
+use jobc_gpu::inject::Way;
+use jobc_image::Descriptor;
+use jobc_sys::id::TaskId;
+
+/// What a supervisor is asked to carry out.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+#[allow(clippy::struct_excessive_bools)] // each is a switch of the command line
+pub struct Submission {
+    /// The job file, absolute; the folder of the plan where it was run from a built plan.
+    pub source: PathBuf,
+    /// The folder that relative paths of the job file begin at.
+    pub folder: PathBuf,
+    /// Wait for room on the machine in place of failing.
+    pub queue: bool,
+    /// Roles with fewer instances than the plan had before, for the record: role → what the job file says.
+    pub scaled: IndexMap<String, u32>,
+    /// GPUs were taken out of the plan.
+    pub without_gpus: bool,
+    /// Go on where a limit cannot be enforced, and record it.
+    pub allow_unenforced: bool,
+    /// A scope of this user's systemd is wanted around the supervisor, where limits have no other place ([`jobc_container::scope`]).
+    pub scope: bool,
+    /// Roots in place of images: of every role, or by role. A folder, an archive, an unpacked bundle, or `host`.
+    pub roots: IndexMap<String, String>,
+    /// The images of roles that name one, in the store; nothing where no role does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub images: Option<Images>,
+    /// Ports of the job network that the machine's own network gets.
+    pub publish: Vec<Publish>,
+    /// The task that gets the client's terminal.
+    pub terminal: Option<TaskId>,
+    /// Keep containers' folders after the end, for debugging.
+    pub keep: bool,
+    /// Run only while a slot is free, as one of several jobs of a matrix.
+    pub turn: Option<Turn>,
+    /// Devices by name, and no others: of every role, or by role, the first ones first.
+    pub devices: IndexMap<String, Vec<String>>,
+    /// How GPUs come into the tasks; by the target's choice unless given.
+    pub gpu_injection: Option<Way>,
+    /// What serves slices of GPUs; what suits unless said.
+    pub gpu_share: Option<GpuShare>,
+    /// The client stays: its end is the job's, unless it says otherwise.
+    pub attended: bool,
+}
+
+/// The images of a job, which whoever submits it has brought into the store.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Images {
+    /// The store's folder.
+    pub store: PathBuf,
+    /// Why each task gets a copy of its layers in place of an overlay over them; nothing where it gets an overlay.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub copied: Option<String>,
+    /// The manifest of each role's image.
+    pub roles: IndexMap<String, Descriptor>,
+}
+
+/// A port of a task that the machine's own network gets: `--publish HOST:ROLE-INDEX:LABEL`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Publish {
+    /// The address on the machine; 127.0.0.1 unless given.
+    pub address: std::net::IpAddr,
+    /// The port on the machine; 0: any that is free.
+    pub port: u16,
+    /// The task.
+    pub task: TaskId,
+    /// The port's label.
+    pub label: String,
+}
+
+/// A place among jobs that run so many at once.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Turn {
+    /// A folder with one lock file a slot, `slot-0` to `slot-N`, and one a job in order, `turn-0` …
+    pub folder: PathBuf,
+    /// How many may run at once.
+    pub slots: u32,
+    /// This job's number among them.
+    pub number: u32,
+}
+
+impl Submission {
+    /// What it chooses for the GPUs.
+    pub fn gpu_choices(&self) -> Choices<'_> {
+        Choices {
+            devices: &self.devices,
+            share: self.gpu_share,
+            allow_unenforced: self.allow_unenforced,
+            injection: self.gpu_injection,
+        }
+    }
+}

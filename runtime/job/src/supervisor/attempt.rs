@@ -1,0 +1,169 @@
+//! An attempt of a task while it runs: its container, its first process, what it writes.
+
+use std::os::fd::OwnedFd;
+
+use jobc_schema::Bytes;
+use rustix::io::Errno;
+
+use super::mail::Held;
+use super::poll::{Poll, Ready};
+use crate::lifecycle::TaskNumber;
+use jobc_container::cgroup::Cgroup;
+use jobc_container::container::Container;
+use jobc_container::process::{Exit, Process};
+use jobc_sys::error::{Error, Result};
+use jobc_sys::signals::{Disposition, Signal};
+
+/// Whether there is more to read of a stream now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Left {
+    /// There may be.
+    Perhaps,
+    /// There is not.
+    Nothing,
+}
+
+/// An attempt of a task while it runs.
+#[derive(Debug)]
+pub(super) struct Attempt {
+    /// The attempt, from 1.
+    pub(super) number: u32,
+    container: Box<Container>,
+    process: Process,
+    /// A byte here lets it go; nothing once it is.
+    hold: Option<OwnedFd>,
+    /// Its standard output and error, until they end.
+    output: [Option<OwnedFd>; 2],
+}
+
+impl Attempt {
+    /// Takes a made container in, and waits for its end and its output from now on.
+    pub(super) fn new(task: TaskNumber, number: u32, held: Held, poll: &Poll) -> Result<Self> {
+        let Held { made, hold, output, .. } = held;
+        poll.add(&made.process.pidfd, Ready::Process(task))?;
+        let output = output.map_or([None, None], |[out, error]| [Some(out), Some(error)]);
+        for (stream, fd) in output.iter().enumerate() {
+            if let Some(fd) = fd {
+                poll.add(fd, Ready::Output(task, stream))?;
+            }
+        }
+        let container = Box::new(made.container);
+        Ok(Self { number, container, process: made.process, hold: Some(hold), output })
+    }
+
+    /// Its first process's number.
+    pub(super) fn pid(&self) -> u32 {
+        self.process.pid
+    }
+
+    /// Its container's name.
+    pub(super) fn name(&self) -> &str {
+        &self.container.record.id
+    }
+
+    /// Its control groups.
+    pub(super) fn cgroup(&self) -> Cgroup {
+        Cgroup::open(self.container.record.cgroup.clone().unwrap_or_default())
+    }
+
+    /// Lets it go; [`started`](Self::started) waits until its program runs.
+    pub(super) fn release(&mut self) {
+        if let Some(hold) = self.hold.take() {
+            // Who reads it may have been killed meanwhile, which its end tells.
+            let _ = rustix::io::write(&hold, b"1");
+        }
+    }
+
+    /// Waits until its program runs.
+    ///
+    /// # Errors
+    ///
+    /// Why it could not be executed; the process is gone then.
+    pub(super) fn started(&mut self) -> Result<()> {
+        self.process.started()
+    }
+
+    /// Sends a signal as a person at a terminal means it.
+    ///
+    /// The kernel spares the first process of a pid namespace what it has no handler for. A shell that waits for a program
+    /// is such a process: the signal then goes to everything else in the container. What is alone there ends by it.
+    pub(super) fn signal(&mut self, signal: Signal) -> Result<()> {
+        if self.hold.is_some() {
+            return Signal::KILL.send(&self.process.pidfd).map(drop);
+        }
+        if signal == Signal::KILL {
+            let cgroup = self.cgroup();
+            Signal::KILL.send(&self.process.pidfd)?;
+            // Under version 1 what is frozen does not even die.
+            return if cgroup.is_frozen().unwrap_or(false) { cgroup.thaw() } else { Ok(()) };
+        }
+        let spared = Disposition::of(self.process.pid, signal) == Some(Disposition::Spared);
+        if !spared || !signal.ends_by_default() {
+            return signal.send(&self.process.pidfd).map(drop);
+        }
+        let others: Vec<u32> =
+            self.cgroup().processes()?.into_iter().filter(|&pid| pid != self.process.pid).collect();
+        if others.is_empty() {
+            return Signal::KILL.send(&self.process.pidfd).map(drop);
+        }
+        others.into_iter().try_for_each(|pid| signal.send_to(pid))
+    }
+
+    /// Reads what it wrote, at most so much at a time that others get their turn.
+    pub(super) fn read(
+        &mut self,
+        stream: usize,
+        poll: &Poll,
+        buffer: &mut [u8],
+        seen: &mut dyn FnMut(&[u8]),
+    ) -> Left {
+        const TURNS: usize = 4;
+        for _ in 0..TURNS {
+            let Some(fd) = &self.output[stream] else { return Left::Nothing };
+            match rustix::io::read(fd, &mut *buffer) {
+                Ok(count) if count > 0 => seen(&buffer[..count]),
+                Err(Errno::AGAIN) => return Left::Nothing,
+                Err(Errno::INTR) => {}
+                Ok(_) | Err(_) => {
+                    poll.remove(fd);
+                    self.output[stream] = None;
+                    return Left::Nothing;
+                }
+            }
+        }
+        Left::Perhaps
+    }
+
+    /// Takes the end of its first process in; with it ended everything else in its pid namespace.
+    pub(super) fn end(self, poll: &Poll) -> Result<(Exit, Box<Container>)> {
+        poll.remove(&self.process.pidfd);
+        for fd in self.output.iter().flatten() {
+            poll.remove(fd);
+        }
+        Ok((self.process.wait()?, self.container))
+    }
+
+    /// Takes in that its program could not be executed: its process is gone.
+    pub(super) fn give_up(self, poll: &Poll) -> Box<Container> {
+        poll.remove(&self.process.pidfd);
+        for fd in self.output.iter().flatten() {
+            poll.remove(fd);
+        }
+        self.container
+    }
+}
+
+/// What the machine knows of the end of a container that had these control groups, where there is something to know.
+pub(super) fn note(groups: &Cgroup, exit: Exit, memory_limit: Option<u64>) -> Option<String> {
+    // A program may end by itself after the kernel has killed another one of the container.
+    let killed = exit != Exit::Code(0) && groups.usage().oom_kills.is_some_and(|kills| kills > 0);
+    killed.then(|| match memory_limit {
+        Some(limit) => format!("memory limit {} reached", Bytes(limit).amount()),
+        None => "the machine ran out of memory".to_owned(),
+    })
+}
+
+/// An error of a step before the process was the program: what it means for the task.
+pub(super) fn code_of(error: &Error) -> u8 {
+    error.exit_code()
+}

@@ -1,0 +1,179 @@
+//! What the supervisor writes down: the record, replaced at most so often, and events, appended at once.
+//!
+//! A full disk ends no job: what cannot be written is tried again, and said once.
+
+use std::fs::OpenOptions;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::time::{Duration, Instant};
+
+use rustix::fs::FallocateFlags;
+use rustix::io::Errno;
+use serde_json::Value;
+
+use crate::clean::RESERVE;
+use crate::event::{Event, Events, Kind};
+use crate::folder::Folder;
+use crate::lifecycle::{Lifecycle, TaskNumber};
+use crate::record::{Attempt, Record, TaskRecord};
+use crate::time::Time;
+use jobc_sys::error::{Error, Result, machine};
+use jobc_sys::id::TaskId;
+use jobc_sys::write_atomic::Durability;
+
+/// How often a record is replaced at most: a job of a thousand tasks has a record of half a megabyte.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// How long after a failure the next try comes.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// The least that is kept free for the last record and the last events, in bytes.
+const LEAST: u64 = 64 << 10;
+
+/// The record and the events of a job.
+#[derive(Debug)]
+pub(super) struct Journal {
+    folder: Folder,
+    /// What is known of the job.
+    pub(super) record: Record,
+    events: Events,
+    changed: bool,
+    next: Instant,
+    /// Whether the last write failed, so that one failure is said once.
+    failing: bool,
+    lost: u64,
+}
+
+impl Journal {
+    /// Begins the journal of a job with its first record.
+    pub(super) fn begin(folder: &Folder, record: Record) -> Result<Self> {
+        record.write(folder, Durability::Rename)?;
+        let size = serde_json::to_vec(&record).map_or(0, |text| text.len() as u64);
+        reserve(folder, LEAST.max(8 * size))?;
+        let events = Events::open(folder)?;
+        let next = Instant::now();
+        Ok(Self { folder: folder.clone(), record, events, changed: false, next, failing: false, lost: 0 })
+    }
+
+    /// Something happened to the job.
+    pub(super) fn job(&mut self, kind: Kind, detail: Value) {
+        self.push(&Event::of_job(kind, detail));
+    }
+
+    /// Something happened to a task.
+    pub(super) fn task(&mut self, task: TaskNumber, kind: Kind, detail: Value) {
+        let (id, attempt) = self
+            .record
+            .tasks
+            .get(task)
+            .map_or_else(|| (TaskId::new("", 0), 0), |task| (task.task.clone(), task.attempt));
+        self.push(&Event::of_task(kind, id, attempt, detail));
+    }
+
+    fn push(&mut self, event: &Event) {
+        self.changed = true;
+        match self.events.push(event) {
+            Ok(()) if self.lost > 0 => {
+                say(&format!("{} events of job `{}` were lost", self.lost, self.folder.id));
+                self.lost = 0;
+            }
+            Ok(()) => {}
+            Err(_) => self.lost += 1,
+        }
+    }
+
+    /// What is known of a task, to be changed.
+    pub(super) fn of(&mut self, task: TaskNumber) -> &mut TaskRecord {
+        self.changed = true;
+        &mut self.record.tasks[task]
+    }
+
+    /// The job's record, to be changed.
+    pub(super) fn change(&mut self) -> &mut Record {
+        self.changed = true;
+        &mut self.record
+    }
+
+    /// Says something that a person should know, once.
+    pub(super) fn note(&mut self, text: impl Into<String>) {
+        let text = text.into();
+        if !self.record.notes.contains(&text) {
+            self.record.notes.push(text);
+            self.changed = true;
+        }
+    }
+
+    /// A task's next attempt begins: what is known of the last one moves to the earlier ones.
+    pub(super) fn begin_attempt(&mut self, task: TaskNumber, attempt: u32) {
+        let known = self.of(task);
+        if known.attempt > 0 {
+            known.earlier.push(Attempt {
+                attempt: known.attempt,
+                started: known.started.take(),
+                ended: known.ended.take(),
+                exit_code: known.exit_code.take(),
+                reason: known.reason.take(),
+            });
+        }
+        known.attempt = attempt;
+        (known.started, known.ready, known.ended) = (None, None, None);
+    }
+
+    /// Takes over what the course of the job has decided.
+    pub(super) fn follow(&mut self, lifecycle: &Lifecycle) {
+        self.record.attempt = lifecycle.attempt();
+        for (known, task) in self.record.tasks.iter_mut().zip(lifecycle.tasks()) {
+            known.state = task.state;
+            if task.reason.is_some() {
+                known.reason.clone_from(&task.reason);
+            }
+        }
+    }
+
+    /// When the record wants to be written, if it does.
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.changed.then_some(self.next)
+    }
+
+    /// Writes the record where it is due.
+    pub(super) fn flush(&mut self, lifecycle: &Lifecycle) {
+        if self.due().is_some_and(|due| due <= Instant::now()) {
+            self.follow(lifecycle);
+            let _ = self.write(Durability::Rename);
+        }
+    }
+
+    /// Writes the record now. The job's loop does not wait for a disk that its tasks keep busy: only how it ended goes to the
+    /// disk at once.
+    pub(super) fn write(&mut self, durability: Durability) -> Result<()> {
+        let written = self.record.write(&self.folder, durability);
+        self.changed = written.is_err();
+        self.next = Instant::now() + if written.is_ok() { PAUSE } else { PATIENCE };
+        if let Err(error) = &written
+            && !self.failing
+        {
+            say(&format!("{error}; it is tried again"));
+        }
+        self.failing = written.is_err();
+        written
+    }
+}
+
+/// Writes a line to the supervisor's own log, which may be on a full disk itself.
+pub(super) fn say(text: &str) {
+    use std::io::Write as _;
+    let _ = writeln!(std::io::stderr(), "{} jobc: {text}", Time::now());
+}
+
+/// Keeps some bytes of the disk for the end of the job.
+fn reserve(folder: &Folder, size: u64) -> Result<()> {
+    let path = folder.record.join(RESERVE);
+    let file = OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(&path);
+    let file = file.map_err(|error| machine("make", &path, &error))?;
+    match rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, size) {
+        // A file system that cannot promise room keeps none.
+        Ok(()) | Err(Errno::OPNOTSUPP) => Ok(()),
+        Err(errno) => {
+            Err(Error::machine(format!("keep room for the job's record in `{}`", path.display()), errno))
+        }
+    }
+}

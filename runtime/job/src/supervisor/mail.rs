@@ -1,0 +1,78 @@
+//! What the threads of a supervisor tell its loop.
+
+use std::net::IpAddr;
+use std::os::fd::OwnedFd;
+
+use serde_json::Value;
+
+use crate::admission::Admission;
+use crate::admission::turn::Slot;
+use crate::event::Kind as EventKind;
+use crate::lifecycle::TaskNumber;
+use crate::ready::Report;
+use crate::record::Claim;
+use jobc_container::container::make::Made;
+use jobc_sys::error::Result;
+
+/// What threads tell the loop.
+#[derive(Debug)]
+pub(super) enum Mail {
+    /// Something the preparation wants written down.
+    Preparing(News),
+    /// Data, roots and network are there, or why not.
+    Prepared(Result<Box<Prepared>>),
+    /// A container is made, or why not.
+    Made {
+        /// Whose.
+        task: TaskNumber,
+        /// Which attempt's.
+        attempt: u32,
+        /// It.
+        held: Result<Box<Held>>,
+    },
+    /// A task was found ready, or not.
+    Looked(Report),
+    /// What an attempt had is removed.
+    Removed {
+        /// Whose.
+        task: TaskNumber,
+        /// What could not be.
+        left: Vec<String>,
+    },
+}
+
+/// What the preparation wants written down.
+#[derive(Debug)]
+pub(super) enum News {
+    /// Something happened.
+    Event(EventKind, Value),
+    /// A person should know something.
+    Note(String),
+    /// What the job has of the machine now.
+    Claimed(Claim),
+    /// Where tasks are reached, by number.
+    Addresses(Vec<Option<IpAddr>>),
+}
+
+/// What the job has of the machine while it runs. Dropping it gives all of it back.
+#[derive(Debug)]
+#[allow(dead_code)] // held, and given up
+pub(super) struct Prepared {
+    pub(super) admission: Admission,
+    pub(super) slot: Option<Slot>,
+}
+
+/// A container that waits to be let go.
+#[derive(Debug)]
+pub(super) struct Held {
+    /// The container and its process.
+    pub(super) made: Made,
+    /// A byte here lets it go.
+    pub(super) hold: OwnedFd,
+    /// What it writes to its standard output and error; nothing where it has a terminal.
+    pub(super) output: Option<[OwnedFd; 2]>,
+    /// What a person should know.
+    pub(super) said: Vec<String>,
+    /// What is mounted, for the event.
+    pub(super) mounts: usize,
+}

@@ -1,0 +1,116 @@
+//! What the supervisor's loop sleeps on: an epoll set whose entries tell what they are.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
+
+use rustix::buffer::spare_capacity;
+use rustix::event::Timespec;
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+use rustix::io::Errno;
+
+use crate::lifecycle::TaskNumber;
+use jobc_sys::error::{Error, Result};
+
+/// What became ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ready {
+    /// A signal to the supervisor.
+    Signal,
+    /// A message of a thread.
+    Mail,
+    /// A command that connects.
+    Visitor,
+    /// A connected command: its number.
+    Client(u32),
+    /// A task's first process has ended.
+    Process(TaskNumber),
+    /// A task wrote to its standard output (0) or error (1), or nobody can any more.
+    Output(TaskNumber, usize),
+}
+
+impl Ready {
+    fn to_data(self) -> u64 {
+        let (kind, number) = match self {
+            Self::Signal => (0, 0),
+            Self::Mail => (1, 0),
+            Self::Visitor => (2, 0),
+            Self::Client(number) => (3, number as usize),
+            Self::Process(task) => (4, task),
+            Self::Output(task, stream) => (5 + stream as u64, task),
+        };
+        kind << 56 | number as u64
+    }
+
+    fn of_data(data: u64) -> Option<Self> {
+        let number = usize::try_from(data & 0x00ff_ffff_ffff_ffff).ok()?;
+        Some(match data >> 56 {
+            0 => Self::Signal,
+            1 => Self::Mail,
+            2 => Self::Visitor,
+            3 => Self::Client(u32::try_from(number).ok()?),
+            4 => Self::Process(number),
+            5 => Self::Output(number, 0),
+            6 => Self::Output(number, 1),
+            _ => return None,
+        })
+    }
+}
+
+/// The epoll set.
+#[derive(Debug)]
+pub(super) struct Poll {
+    epoll: OwnedFd,
+}
+
+impl Poll {
+    /// An empty set.
+    pub(super) fn new() -> Result<Self> {
+        let epoll = epoll::create(CreateFlags::CLOEXEC);
+        Ok(Self { epoll: epoll.map_err(|errno| Error::machine("make an epoll set", errno))? })
+    }
+
+    /// Adds a descriptor that becomes readable.
+    pub(super) fn add(&self, fd: impl AsFd, ready: Ready) -> Result<()> {
+        epoll::add(&self.epoll, fd, EventData::new_u64(ready.to_data()), EventFlags::IN)
+            .map_err(|errno| Error::machine("wait for a descriptor", errno))
+    }
+
+    /// Takes a descriptor out, before it is closed: a copy of it elsewhere would keep it in.
+    pub(super) fn remove(&self, fd: impl AsFd) {
+        let _ = epoll::delete(&self.epoll, fd);
+    }
+
+    /// Sleeps until something is ready, or for at most so long.
+    pub(super) fn wait(&self, time: Option<Duration>) -> Result<Vec<Ready>> {
+        let time = time.map(|time| Timespec {
+            tv_sec: i64::try_from(time.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: i64::from(time.subsec_nanos()),
+        });
+        let mut events = Vec::with_capacity(256);
+        match epoll::wait(&self.epoll, spare_capacity(&mut events), time.as_ref()) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(errno) => return Err(Error::machine("wait for tasks", errno)),
+        }
+        Ok(events.iter().filter_map(|event| Ready::of_data(event.data.u64())).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_becomes_ready_is_told_by_its_number() {
+        for ready in [
+            Ready::Signal,
+            Ready::Mail,
+            Ready::Visitor,
+            Ready::Client(7),
+            Ready::Process(9_999),
+            Ready::Output(9_999, 0),
+            Ready::Output(0, 1),
+        ] {
+            assert_eq!(Ready::of_data(ready.to_data()), Some(ready));
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! What looks whether tasks are ready, and where it finds them.
+
+use std::net::IpAddr;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::mail::Mail;
+use super::mailbox::Sender;
+use super::maker::container_name;
+use super::share::Share;
+use crate::lifecycle::TaskNumber;
+use crate::ready::{Place, Prober};
+use jobc_container::process::Exit;
+use jobc_sys::error::{Error, Kind, Result};
+use jobc_sys::id::TaskId;
+
+/// Where the tasks of a job are.
+struct Tasks {
+    share: Arc<Share>,
+    ids: Vec<TaskId>,
+}
+
+impl Place for Tasks {
+    fn socket(&self, task: TaskNumber) -> Result<(OwnedFd, IpAddr)> {
+        let network = self.share.network();
+        let reached = network.as_ref().and_then(|network| Some((network, network.address(task)?)));
+        let (network, address) =
+            reached.ok_or_else(|| Error::new(Kind::State, "the job's network is gone"))?;
+        Ok((network.socket(task)?, address))
+    }
+
+    fn run(
+        &self,
+        task: TaskNumber,
+        attempt: u32,
+        arguments: &[String],
+        within: Duration,
+    ) -> Result<Option<Exit>> {
+        let name = container_name(&self.share, &self.ids[task], attempt)?;
+        crate::ready::run(&self.share.containers, &name, arguments, within)
+    }
+}
+
+/// What looks whether the tasks of a job are ready; reports come as [`Mail::Looked`].
+pub(super) fn prober(share: &Arc<Share>, ids: Vec<TaskId>, mail: Sender<Mail>) -> Prober {
+    let tasks = Tasks { share: Arc::clone(share), ids };
+    Prober::new(Box::new(tasks), Box::new(move |report| mail.send(Mail::Looked(report))))
+}

@@ -1,0 +1,59 @@
+//! Whether tasks are ready: what the course wants watched, and what is found.
+
+use jobc_schema::plan::{JobPlan, ProbePlan};
+use serde_json::json;
+
+use super::Supervisor;
+use crate::event::Kind as EventKind;
+use crate::lifecycle::{Input, TaskNumber};
+use crate::ready::{Report, Watched};
+use crate::record::TaskState;
+use crate::time::Time;
+
+/// Whether a job's supervisor enters containers in which others run.
+pub(super) fn enters_containers(plan: &JobPlan) -> bool {
+    let probes = plan.roles.iter().filter_map(|role| role.ready.as_ref());
+    probes.into_iter().any(|ready| matches!(ready.probe, ProbePlan::Exec(_)))
+}
+
+impl Supervisor {
+    /// Begins to look whether a task is ready.
+    pub(super) fn watch(&mut self, task: TaskNumber) -> Option<Input> {
+        let known = &self.lifecycle.tasks()[task];
+        let plan = &self.share.plan;
+        let role = &plan.roles[known.role];
+        match Watched::of(plan, role, known.id.index, task, known.attempt) {
+            Ok(watched) => {
+                if let Some(watched) = watched {
+                    self.prober.watch(watched);
+                }
+                None
+            }
+            Err(error) => Some(Input::NotReady { task, why: error.to_string() }),
+        }
+    }
+
+    /// Something was found of a task; of an attempt that is over it is too late.
+    pub(super) fn take_report(&mut self, report: Report) {
+        let Report { task, attempt, ready } = report;
+        let known = &self.lifecycle.tasks()[task];
+        if known.attempt != attempt || !matches!(known.state, TaskState::Running | TaskState::Ready) {
+            return;
+        }
+        match ready {
+            Ok(()) => {
+                let now = Time::now();
+                let record = self.journal.of(task);
+                let after = record.started.map(|started| now.since(started).as_millis());
+                record.ready.get_or_insert(now);
+                let after = after.and_then(|millis| u64::try_from(millis).ok());
+                self.journal.task(task, EventKind::Ready, json!({ "after_ms": after }));
+                self.step(Input::Ready(task));
+            }
+            Err(why) => {
+                self.journal.task(task, EventKind::NotReady, json!({ "why": why }));
+                self.step(Input::NotReady { task, why });
+            }
+        }
+    }
+}

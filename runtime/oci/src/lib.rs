@@ -1,0 +1,84 @@
+//! The command line of an OCI runtime over jobc's containers.
+//!
+//! Its source is what runc and crun take and podman, conmon and containerd give; the OCI runtime specification names the
+//! operations and leaves the command line open.
+//!
+//! It is a crate of its own so that a file can be made which holds nothing else: `jobc-oci`, for those who start containers
+//! and compile nothing. `jobc oci` is the same code.
+#![forbid(unsafe_code)]
+
+#[cfg(target_os = "linux")]
+mod activation;
+#[cfg(target_os = "linux")]
+mod args;
+#[cfg(target_os = "linux")]
+mod begin;
+#[cfg(target_os = "linux")]
+mod exec;
+#[cfg(target_os = "linux")]
+mod list;
+#[cfg(target_os = "linux")]
+mod log;
+#[cfg(target_os = "linux")]
+pub mod message;
+#[cfg(target_os = "linux")]
+mod run;
+pub mod terminal;
+#[cfg(target_os = "linux")]
+mod update;
+
+#[cfg(target_os = "linux")]
+pub use begin::begin;
+#[cfg(target_os = "linux")]
+pub use command_line::{command, main, misused};
+#[cfg(target_os = "linux")]
+pub use run::attend;
+
+/// The exit code that stands for our own failure, as with other programs that run programs (env(1), timeout(1)).
+pub const OWN_FAILURE: u8 = 125;
+
+/// Says what a panic is: our bug, and nothing that the user wrote.
+pub fn complain_of_panic(panic: &std::panic::PanicHookInfo<'_>) {
+    eprintln!("jobc: internal error: {panic}");
+    eprintln!("jobc: this is a bug in jobc, not in your job; please report it with the job file");
+}
+
+#[cfg(target_os = "linux")]
+mod command_line {
+    use std::ffi::OsString;
+    use std::mem::ManuallyDrop;
+
+    use clap::{CommandFactory as _, FromArgMatches as _};
+
+    use super::args::OciArgs;
+    use super::{OWN_FAILURE, complain_of_panic};
+
+    /// The commands and their options, for help, completion scripts and manual pages.
+    pub fn command() -> clap::Command {
+        OciArgs::command()
+    }
+
+    /// Reads a command line, whose first word is the program's name, and carries it out; returns the exit code.
+    pub fn main(words: impl Iterator<Item = OsString>) -> u8 {
+        std::panic::set_hook(Box::new(|panic| {
+            jobc_container::terminal::raw_mode::restore();
+            complain_of_panic(panic);
+            std::process::exit(i32::from(OWN_FAILURE));
+        }));
+        read(words).map_or_else(|error| misused(&error), |args| super::run::run(&args))
+    }
+
+    /// What [`clap::Parser::try_parse_from`] does, but that the tree of commands is not taken apart again: that was a
+    /// twentieth of all that a start does of its own.
+    fn read(words: impl Iterator<Item = OsString>) -> clap::error::Result<OciArgs> {
+        let mut command = ManuallyDrop::new(command());
+        let matches = command.try_get_matches_from_mut(words)?;
+        OciArgs::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+    }
+
+    /// Says what is wrong with a command line, or prints the help that it asks for; returns the exit code.
+    pub fn misused(error: &clap::Error) -> u8 {
+        let _ = error.print();
+        if error.use_stderr() { OWN_FAILURE } else { 0 }
+    }
+}

@@ -1,0 +1,188 @@
+//! Carries the commands out.
+
+use std::mem::ManuallyDrop;
+use std::path::Path;
+
+use jobc_container::bundle::Bundle;
+use jobc_container::container::make::{self, Made, Request, Then};
+use jobc_container::container::wait::{Manner, wait};
+use jobc_container::container::{self, Container};
+use jobc_container::namespaces::Namespace;
+use jobc_container::oci_state::OCI_VERSION;
+use jobc_container::options::Options;
+use jobc_container::state::Id;
+use jobc_container::state::store::Store;
+use jobc_container::terminal::Relay;
+use jobc_sys::error::{Error, Kind, Result};
+use jobc_sys::own_program::{Environment, keep_read_only};
+use jobc_sys::signals::{Signal, Signals};
+
+use crate::activation::listened_for;
+use crate::args::{CgroupManager, CreateArgs, OciArgs, OciCommand};
+use crate::log::Log;
+use crate::{exec, list, message, terminal, update};
+
+/// Carries a command out; returns the exit code.
+pub(crate) fn run(args: &OciArgs) -> u8 {
+    if args.version {
+        let version = env!("CARGO_PKG_VERSION");
+        terminal::print(&format!("jobc version {version}\nspec: {OCI_VERSION}\n"));
+        return 0;
+    }
+    let mut log = match Log::open(args.log.as_deref(), args.log_format, args.debug) {
+        Ok(log) => log,
+        Err(error) => {
+            terminal::eprint(&message::error(&error));
+            return error.exit_code();
+        }
+    };
+    match command(args, &mut log) {
+        Ok(code) => code,
+        Err(error) => {
+            log.error(&error);
+            error.exit_code()
+        }
+    }
+}
+
+fn command(args: &OciArgs, log: &mut Log) -> Result<u8> {
+    let Some(command) = &args.command else {
+        return Err(Error::new(Kind::State, "there is no command").help("`jobc oci --help` lists them"));
+    };
+    let store = match &args.root {
+        Some(root) => Store::new(root),
+        None => Store::standard()?,
+    };
+    let groups = if args.systemd_cgroup { CgroupManager::Systemd } else { args.cgroup_manager };
+    match command {
+        OciCommand::Create { create, id } => {
+            make(&store, id, create, groups, Then::Hold, None, log)?.leave();
+        }
+        OciCommand::Start { id } => Container::open(&store, &Id::new(id)?)?.start()?,
+        OciCommand::Run { create, detach: true, id, .. } => {
+            make(&store, id, create, groups, Then::Leave, None, log)?.leave();
+        }
+        OciCommand::Run { create, detach: false, keep, id, .. } => {
+            // This process ends with the container: no signal need be let through again.
+            let signals = ManuallyDrop::new(Signals::take()?);
+            let made = make(&store, id, create, groups, Then::Attend, Some(&signals), log)?;
+            return attend(made, &signals, Manner::PassOn, *keep, &mut |text| log.warn(text));
+        }
+        OciCommand::State { id } => {
+            let id = Id::new(id)?;
+            let record = store.read(&id)?;
+            let folder = store.folder(&id);
+            let config = container::config(&folder)?;
+            terminal::print_json(&record.state(&config, container::status(&folder, &record)))?;
+        }
+        OciCommand::Kill { all, id, signal } => {
+            container::kill(&store, &Id::new(id)?, Signal::parse_or_probe(signal)?, *all)?;
+        }
+        OciCommand::Delete { force, id } => {
+            for error in container::delete(&store, &Id::new(id)?, *force)? {
+                log.warn(&error.to_string());
+            }
+        }
+        OciCommand::Exec(exec) => return exec::run(&store, exec, log),
+        OciCommand::Ps { format, id, options } => list::processes(&store, &Id::new(id)?, *format, options)?,
+        OciCommand::List { format, quiet } => list::containers(&store, *format, *quiet)?,
+        OciCommand::Pause { id } => Container::open(&store, &Id::new(id)?)?.pause()?,
+        OciCommand::Resume { id } => Container::open(&store, &Id::new(id)?)?.resume()?,
+        OciCommand::Update(update) => update::run(&store, update)?,
+        OciCommand::Events { stats: true, id, .. } => update::tell(&store, &Id::new(id)?)?,
+        OciCommand::Events { stats: false, interval, id } => {
+            update::follow(&store, &Id::new(id)?, *interval)?;
+        }
+        OciCommand::Features => terminal::print_json(&jobc_container::features::features())?,
+    }
+    Ok(0)
+}
+
+/// Makes a container as `create` and `run` do.
+fn make(
+    store: &Store,
+    id: &str,
+    create: &CreateArgs,
+    groups: CgroupManager,
+    then: Then,
+    given_up: Option<&Signals>,
+    log: &mut Log,
+) -> Result<Made> {
+    if create.no_pivot {
+        return Err(Error::new(
+            Kind::Unsupported,
+            "`--no-pivot` is not there: the root is always entered by pivot_root(2)",
+        )
+        .help("with the root on the initial ramdisk, copy it to a tmpfs first"));
+    }
+    let id = Id::new(id)?;
+    let bundle = open(&create.bundle, log)?;
+    if enters_others_processes(&bundle) {
+        keep_read_only(Environment::Needed)?;
+    }
+    let request = Request {
+        options: Options {
+            allow_unenforced: create.allow_unenforced,
+            without_cgroup: groups == CgroupManager::Disabled,
+            systemd_cgroup: groups == CgroupManager::Systemd,
+            io_uncounted: true,
+            preserve_fds: create.preserve_fds + listened_for(),
+            keep_keyring: create.no_new_keyring,
+            ..Options::default()
+        },
+        root: None,
+        console_socket: create.console_socket.clone(),
+        pid_file: create.pid_file.clone(),
+    };
+    let made = make::begin(store, &id)?.make(&bundle, request, then, given_up)?;
+    for text in made.container.said.iter().chain(&made.container.record.unenforced) {
+        log.warn(text);
+    }
+    Ok(made)
+}
+
+/// Whether a container's first process is born where others run: in a pid namespace that is there already.
+pub(crate) fn enters_others_processes(bundle: &Bundle) -> bool {
+    let linux = bundle.config.spec.linux().as_ref();
+    let namespaces = linux.and_then(|linux| linux.namespaces().as_ref());
+    namespaces
+        .into_iter()
+        .flatten()
+        .any(|namespace| Namespace::of(namespace.typ()) == Namespace::Pid && namespace.path().is_some())
+}
+
+/// Opens a bundle; what nobody knows in it is warned of, as the specification asks (config.md, "Extensibility").
+fn open(folder: &Path, log: &mut Log) -> Result<Bundle> {
+    let bundle = Bundle::open(folder)?;
+    for pointer in &bundle.config.unknown {
+        log.warn(&format!("config.json: {pointer}: nobody knows this property; it is ignored"));
+    }
+    Ok(bundle)
+}
+
+/// Stays with a container until its end, and deletes it; returns the exit code of its program, with which this process ends.
+pub fn attend(
+    made: Made,
+    signals: &Signals,
+    manner: Manner,
+    keep: bool,
+    warn: &mut dyn FnMut(&str),
+) -> Result<u8> {
+    let Made { mut container, process, terminal } = made;
+    // As the signals': the end of this process closes it.
+    let process = ManuallyDrop::new(process);
+    container.unlock();
+    let mut relay = terminal.map(Relay::new).transpose()?;
+    let exit = wait(&process, signals, relay.as_mut(), manner);
+    drop(relay);
+    if exit.is_ok() {
+        container.has_ended();
+    }
+    if !keep {
+        container.lock()?;
+        for error in container.delete(true)? {
+            warn(&error.to_string());
+        }
+    }
+    Ok(exit?.code())
+}

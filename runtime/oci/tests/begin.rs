@@ -1,0 +1,44 @@
+//! How the small binary begins, which does without the standard library's own beginning.
+#![forbid(unsafe_code)]
+#![cfg(target_os = "linux")]
+
+use std::process::{Command, Output, Stdio};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_jobc-oci");
+
+/// Runs a line of sh(1) in which `$0` is the program and `$1` a folder.
+fn shell(line: &str, folder: &std::path::Path) -> Output {
+    Command::new("sh").args(["-c", line, PROGRAM]).arg(folder).output().expect("sh")
+}
+
+#[test]
+fn the_words_of_the_command_line_arrive() {
+    let version = Command::new(PROGRAM).arg("--version").output().expect("the program");
+    assert!(version.status.success());
+    assert_eq!(
+        String::from_utf8_lossy(&version.stdout),
+        format!("jobc version {}\nspec: 1.2.1\n", env!("CARGO_PKG_VERSION"))
+    );
+    let wrong = Command::new(PROGRAM).args(["fly", "now"]).output().expect("the program");
+    assert_eq!(wrong.status.code(), Some(125));
+    assert!(String::from_utf8_lossy(&wrong.stderr).contains("unrecognized subcommand 'fly'"));
+}
+
+#[test]
+fn nothing_that_is_printed_goes_into_a_file_that_got_a_closed_streams_number() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let line = r#"exec "$0" --root "$1" --log "$1/log" state nobody <&- >&- 2>&-"#;
+    let output = shell(line, folder.path());
+    assert_eq!(output.status.code(), Some(125));
+    let log = std::fs::read_to_string(folder.path().join("log")).expect("the log");
+    assert_eq!(log.lines().count(), 1, "{log}");
+    assert!(log.contains("level=error"), "{log}");
+}
+
+#[test]
+fn a_reader_that_went_away_is_no_end_by_a_signal() {
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let status = Command::new(PROGRAM).arg("features").stdout(Stdio::from(writer)).status();
+    assert_eq!(status.expect("the program").code(), Some(0));
+}

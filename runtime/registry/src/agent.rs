@@ -1,0 +1,168 @@
+//! The HTTP client of one registry: whom it trusts, through what it goes, how long it waits.
+
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use jobc_sys::error::{Error, Kind, Result};
+use ureq::config::RedirectAuthHeaders;
+use ureq::tls::{Certificate, ClientCert, PemItem, PrivateKey, RootCerts, TlsConfig, parse_pem};
+use ureq::{Agent, Proxy};
+
+use crate::settings::RegistrySettings;
+
+/// To find a host and connect to it.
+const CONNECT: Duration = Duration::from_secs(20);
+/// To begin an answer: a registry reads what it was sent as a whole before it answers.
+const ANSWER: Duration = Duration::from_mins(5);
+/// Between two pieces of what is sent or received.
+const SILENCE: Duration = Duration::from_secs(30);
+
+/// Makes the client for an address, `http://HOST[:PORT]` or `https://…`.
+pub(crate) fn agent(address: &str, settings: &RegistrySettings) -> Result<Agent> {
+    let config = Agent::config_builder()
+        .http_status_as_error(false)
+        // Blobs often lie elsewhere; what lets us in here is no business of that place.
+        .redirect_auth_headers(RedirectAuthHeaders::SameHost)
+        .max_redirects(5)
+        .proxy(proxy(address, |name| std::env::var(name).ok()))
+        .user_agent(concat!("jobc/", env!("CARGO_PKG_VERSION")))
+        .timeout_resolve(Some(CONNECT))
+        .timeout_connect(Some(CONNECT))
+        .timeout_recv_response(Some(ANSWER))
+        .timeout_per_read(Some(SILENCE))
+        .timeout_per_write(Some(SILENCE))
+        .max_idle_connections_per_host(4);
+    // Plain HTTP may still lead to TLS, by redirects and services that give tokens; but to no certificate of ours.
+    Ok(config.tls_config(tls(settings)?).build().new_agent())
+}
+
+fn tls(settings: &RegistrySettings) -> Result<TlsConfig> {
+    let mut own = Vec::new();
+    for path in &settings.ca {
+        own.extend(certificates(path)?);
+    }
+    let of_machine = machine_certificates();
+    let roots = if own.is_empty() {
+        Arc::clone(of_machine)
+    } else {
+        own.extend(of_machine.iter().cloned());
+        Arc::new(own)
+    };
+    let client = settings.client.as_ref().map(|files| -> Result<_> {
+        let chain = certificates(&files.cert)?;
+        Ok(ClientCert::new_with_certs(&chain, key(&files.key)?))
+    });
+    Ok(TlsConfig::builder()
+        .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .root_certs(RootCerts::Specific(roots))
+        .client_cert(client.transpose()?)
+        .build())
+}
+
+/// The certificates that this machine trusts; `SSL_CERT_FILE` and `SSL_CERT_DIR` name others. Read once.
+pub(crate) fn machine_certificates() -> &'static Arc<Vec<Certificate<'static>>> {
+    static FOUND: OnceLock<Arc<Vec<Certificate<'static>>>> = OnceLock::new();
+    FOUND.get_or_init(|| {
+        // One that cannot be read is one that is not trusted.
+        let found = rustls_native_certs::load_native_certs().certs;
+        Arc::new(found.iter().map(|certificate| Certificate::from_der(certificate).to_owned()).collect())
+    })
+}
+
+fn pem(path: &Path) -> Result<Vec<PemItem<'static>>> {
+    let wrong = |why: &dyn std::fmt::Display| {
+        Error::new(Kind::Config, format!("cannot use the certificate file `{}`: {why}", path.display()))
+    };
+    let text = std::fs::read(path).map_err(|error| wrong(&error))?;
+    parse_pem(&text).collect::<std::result::Result<_, _>>().map_err(|error| wrong(&error))
+}
+
+fn certificates(path: &Path) -> Result<Vec<Certificate<'static>>> {
+    let found = pem(path)?.into_iter().filter_map(|item| match item {
+        PemItem::Certificate(certificate) => Some(certificate),
+        _ => None,
+    });
+    let found: Vec<_> = found.collect();
+    if found.is_empty() {
+        return Err(Error::new(Kind::Config, format!("`{}` holds no certificate", path.display()))
+            .help("certificates are given in PEM: `-----BEGIN CERTIFICATE-----`"));
+    }
+    Ok(found)
+}
+
+fn key(path: &Path) -> Result<PrivateKey<'static>> {
+    let found = pem(path)?.into_iter().find_map(|item| match item {
+        PemItem::PrivateKey(key) => Some(key),
+        _ => None,
+    });
+    found.ok_or_else(|| Error::new(Kind::Config, format!("`{}` holds no private key", path.display())))
+}
+
+/// The proxy that the environment names for an address, in the order in which curl and Go look: by the scheme, then for
+/// all; none for this machine itself, nor for what `NO_PROXY` names.
+fn proxy(address: &str, variable: impl Fn(&str) -> Option<String>) -> Option<Proxy> {
+    let value = |names: [&str; 2]| {
+        names.into_iter().find_map(|name| variable(name).filter(|value| !value.is_empty()))
+    };
+    let uri: ureq::http::Uri = address.parse().ok()?;
+    let host = uri.host()?.trim_matches(['[', ']']);
+    let here =
+        host == "localhost" || host.parse().is_ok_and(|address: std::net::IpAddr| address.is_loopback());
+    if here || value(["NO_PROXY", "no_proxy"]).is_some_and(|list| is_left_out(host, &list)) {
+        return None;
+    }
+    // `HTTP_PROXY` in capitals can be a header of a CGI request (CVE-2016-5385), which no registry's client is.
+    let by_scheme = match uri.scheme_str() {
+        Some("https") => value(["HTTPS_PROXY", "https_proxy"]),
+        _ => value(["HTTP_PROXY", "http_proxy"]),
+    };
+    Proxy::new(&by_scheme.or_else(|| value(["ALL_PROXY", "all_proxy"]))?).ok()
+}
+
+/// Whether a host stands in a list of `NO_PROXY`: itself, a domain above it, or everything.
+fn is_left_out(host: &str, list: &str) -> bool {
+    list.split(',').map(str::trim).filter(|entry| !entry.is_empty()).any(|entry| {
+        let entry = entry.trim_start_matches("*.").trim_start_matches('.');
+        let above = || host.strip_suffix(entry).is_some_and(|rest| rest.ends_with('.'));
+        entry == "*" || host.eq_ignore_ascii_case(entry) || above()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(address: &str, environment: &[(&str, &str)]) -> String {
+        let variable = |name: &str| {
+            environment.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
+        };
+        proxy(address, variable).map_or_else(|| "straight".to_owned(), |proxy| proxy.uri().to_string())
+    }
+
+    #[test]
+    fn a_proxy_is_chosen_by_scheme_and_host() {
+        let all = [("HTTPS_PROXY", "http://s:1"), ("http_proxy", "http://p:2"), ("ALL_PROXY", "http://a:3")];
+        assert_eq!(check("https://r.example", &all), "http://s:1/");
+        assert_eq!(check("http://r.example:5000", &all), "http://p:2/");
+        assert_eq!(check("http://r.example", &all[2..]), "http://a:3/");
+        assert_eq!(check("https://r.example", &[("HTTPS_PROXY", "")]), "straight");
+        for here in ["http://localhost:5000", "http://127.0.0.1:5000", "https://[::1]:5000"] {
+            assert_eq!(check(here, &all), "straight", "{here}");
+        }
+    }
+
+    #[test]
+    fn hosts_are_left_out_by_name_or_domain() {
+        for (list, left_out) in [
+            ("example", true),
+            (".example", true),
+            ("*.example", true),
+            ("*", true),
+            ("x, r.example", true),
+            ("ample", false),
+        ] {
+            assert_eq!(is_left_out("r.example", list), left_out, "{list}");
+        }
+    }
+}

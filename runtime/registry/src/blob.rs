@@ -1,0 +1,156 @@
+//! A blob's way into the store: in pieces where it is cut off, checked against what the manifest says of it.
+
+use std::io::{Read as _, Write as _};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use jobc_image::store::{Store, Writer};
+use jobc_image::{Descriptor, Progress, Told};
+use jobc_sys::error::{Error, Kind, Result};
+use ureq::Body;
+use ureq::http::header::{CONTENT_LENGTH, CONTENT_RANGE, RANGE};
+use ureq::http::{Method, Response, StatusCode};
+
+use crate::retry::Backoff;
+use crate::session::{Call, Session, Trouble, said, unanswered, unexpected, wait};
+
+/// Bytes that are read at once.
+const PIECE: usize = 128 << 10;
+
+/// A blob that is fetched from one place.
+pub(crate) struct Fetching<'a> {
+    pub(crate) session: &'a Session,
+    pub(crate) store: &'a Store,
+    pub(crate) repository: &'a str,
+    pub(crate) told: Told<'a>,
+    /// Set where another blob failed, so that this one need not go on.
+    pub(crate) stopped: &'a AtomicBool,
+}
+
+impl Fetching<'_> {
+    /// Fetches a blob, or what is missing of it. Another process that fetches the same one is waited for.
+    pub(crate) fn fetch(&self, descriptor: &Descriptor) -> Result<()> {
+        let Some(mut writer) = self.store.resume(descriptor)? else {
+            self.tell(descriptor, descriptor.size, true);
+            return Ok(());
+        };
+        let mut goes_on = writer.written() > 0;
+        loop {
+            self.fetch_rest(descriptor, &mut writer)?;
+            match writer.finish(Some(descriptor)) {
+                Ok(_) => return Ok(()),
+                // A machine that lost its power may have kept a part that is not what came.
+                Err(_) if goes_on => goes_on = false,
+                Err(error) => return Err(error),
+            }
+            match self.store.resume(descriptor)? {
+                Some(again) => writer = again,
+                None => return Ok(()),
+            }
+        }
+    }
+
+    fn tell(&self, descriptor: &Descriptor, done: u64, known: bool) {
+        let digest = descriptor.digest.clone();
+        (self.told)(Progress::Blob { digest, done, total: Some(descriptor.size), known });
+    }
+
+    fn fetch_rest(&self, descriptor: &Descriptor, writer: &mut Writer<'_>) -> Result<()> {
+        let mut backoff = Backoff::default();
+        // The most that was ever there: who sends the same bytes again and again brings nothing forward.
+        let mut best = writer.written();
+        while writer.written() < descriptor.size {
+            let received = self.receive(descriptor, writer);
+            if writer.written() > best {
+                best = writer.written();
+                backoff.progressed();
+            }
+            if let Err(trouble) = received {
+                wait(&mut backoff, trouble)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks for what is missing and takes what comes.
+    fn receive(&self, descriptor: &Descriptor, writer: &mut Writer<'_>) -> std::result::Result<(), Trouble> {
+        let endpoint = &self.session.endpoint;
+        let address = endpoint.url(self.repository, &format!("blobs/{}", descriptor.digest));
+        let mut call = Call::new(Method::GET, address, &endpoint.scope(self.repository, "pull"));
+        if writer.written() > 0 {
+            call = call.header(RANGE.as_str(), format!("bytes={}-", writer.written()));
+        }
+        let mut answer = self.session.send_once(&mut call)?;
+        match answer.status() {
+            StatusCode::PARTIAL_CONTENT if begins_at(&answer) == Some(writer.written()) => {}
+            // The whole blob, from a registry that knows no ranges; or another part than was asked for.
+            StatusCode::OK => writer.restart()?,
+            StatusCode::PARTIAL_CONTENT | StatusCode::RANGE_NOT_SATISFIABLE => {
+                writer.restart()?;
+                return Err(Trouble::Passing(unexpected(self.session, answer), None));
+            }
+            StatusCode::NOT_FOUND => return Err(Trouble::Final(self.absent(descriptor, answer))),
+            _ => return Err(Trouble::Final(unexpected(self.session, answer))),
+        }
+        let missing = descriptor.size - writer.written();
+        let length = answer.headers().get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
+        if length.is_some_and(|length: u64| length != missing) {
+            writer.restart()?;
+            return Err(Trouble::Final(
+                self.other_size(descriptor, length.map(|length| length + descriptor.size - missing)),
+            ));
+        }
+        let mut body = answer.body_mut().with_config().limit(u64::MAX).reader();
+        let mut piece = vec![0; PIECE];
+        loop {
+            if self.stopped.load(Ordering::Relaxed) {
+                return Err(Trouble::Final(Error::new(
+                    Kind::State,
+                    "another blob of the image could not be fetched",
+                )));
+            }
+            match body.read(&mut piece) {
+                Ok(0) if writer.written() < descriptor.size => {
+                    let (is, of) = (writer.written(), descriptor.size);
+                    let message = format!(
+                        "the registry `{}` ended {} after {is} of {of} bytes",
+                        endpoint.name, descriptor.digest
+                    );
+                    return Err(Trouble::Passing(Error::new(Kind::Machine, message), None));
+                }
+                Ok(0) => return Ok(()),
+                Ok(read) if descriptor.size - writer.written() < read as u64 => {
+                    writer.restart()?;
+                    return Err(Trouble::Final(self.other_size(descriptor, None)));
+                }
+                Ok(read) => {
+                    writer.write_all(&piece[..read]).map_err(|error| self.store.full("write to", &error))?;
+                    self.tell(descriptor, writer.written(), false);
+                }
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(unanswered(self.session, &ureq::Error::from(error))),
+            }
+        }
+    }
+
+    fn absent(&self, descriptor: &Descriptor, answer: Response<Body>) -> Error {
+        let (name, digest) = (&self.session.endpoint.name, &descriptor.digest);
+        let message =
+            format!("the registry `{name}` lacks {digest} of `{}`{}", self.repository, said(answer));
+        Error::new(Kind::Machine, message).help("push the image again, or ask who keeps the registry")
+    }
+
+    fn other_size(&self, descriptor: &Descriptor, is: Option<u64>) -> Error {
+        let (name, digest, size) = (&self.session.endpoint.name, &descriptor.digest, descriptor.size);
+        let is = is.map_or_else(|| "more".to_owned(), |is| is.to_string());
+        let message = format!(
+            "what the registry `{name}` has for {digest} is something else: {is} bytes where the manifest says {size}"
+        );
+        Error::new(Kind::Machine, message).help("try again; if it stays so, ask who serves it")
+    }
+}
+
+/// Where the part of an answer begins (RFC 9110, section 14.4: `bytes 5-9/10`).
+fn begins_at(answer: &Response<Body>) -> Option<u64> {
+    let range = answer.headers().get(CONTENT_RANGE)?.to_str().ok()?;
+    range.trim().strip_prefix("bytes")?.trim_start().split('-').next()?.parse().ok()
+}

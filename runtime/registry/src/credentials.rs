@@ -1,0 +1,212 @@
+//! Who we are to a registry: the files of `docker login` and `podman login`, and the programs they name.
+//!
+//! Formats: docker's `config.json` and containers-auth.json(5), which differ only in the keys of `auths`.
+
+mod helper;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use jobc_sys::error::{Error, Kind, Result};
+use serde::Deserialize;
+
+/// What Docker Hub is called in these files, as docker's first registry was.
+const DOCKER_HUB_KEY: &str = "https://index.docker.io/v1/";
+
+/// What a registry, or the service that gives its tokens, is shown.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Credential {
+    /// A user's name and password.
+    Password {
+        /// The name.
+        user: String,
+        /// The password.
+        password: String,
+    },
+    /// A token that is exchanged for others (OAuth 2, `refresh_token`).
+    Identity(String),
+    /// A token that the registry itself takes.
+    Registry(String),
+}
+
+impl fmt::Debug for Credential {
+    /// Which kind it is, never its value.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Password { .. } => "Password",
+            Self::Identity(_) => "Identity",
+            Self::Registry(_) => "Registry",
+        })
+    }
+}
+
+/// The files that are looked through, nearest first.
+#[derive(Clone, Debug, Default)]
+pub struct Credentials {
+    files: Vec<PathBuf>,
+}
+
+impl Credentials {
+    /// The files of this user: those that `REGISTRY_AUTH_FILE` and `DOCKER_CONFIG` name, then podman's, then docker's.
+    pub fn of_user() -> Self {
+        let folder = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let home = folder("HOME");
+        let below_home = |path: &str| home.as_ref().map(|home| home.join(path));
+        let files = [
+            folder("REGISTRY_AUTH_FILE"),
+            folder("DOCKER_CONFIG").map(|folder| folder.join("config.json")),
+            folder("XDG_RUNTIME_DIR").map(|folder| folder.join("containers/auth.json")),
+            folder("XDG_CONFIG_HOME")
+                .map(|folder| folder.join("containers/auth.json"))
+                .or_else(|| below_home(".config/containers/auth.json")),
+            below_home(".docker/config.json"),
+        ];
+        Self { files: files.into_iter().flatten().collect() }
+    }
+
+    /// Only these files, nearest first.
+    pub fn of_files(files: Vec<PathBuf>) -> Self {
+        Self { files }
+    }
+
+    /// What is known for a repository of a registry; nothing where nobody logged in.
+    ///
+    /// # Errors
+    ///
+    /// A file that is there and cannot be read, and a program that fails otherwise than by not knowing the registry.
+    pub fn find(&self, registry: &str, repository: &str) -> Result<Option<Credential>> {
+        for path in &self.files {
+            if let Some(file) = read(path)?
+                && let Some(found) = file.find(registry, repository, path)?
+            {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// A file of docker's or podman's; what else stands in it is of no interest here.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct File {
+    auths: BTreeMap<String, Entry>,
+    cred_helpers: BTreeMap<String, String>,
+    creds_store: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Entry {
+    auth: String,
+    username: String,
+    password: String,
+    identitytoken: String,
+    registrytoken: String,
+}
+
+impl fmt::Debug for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Entry")
+    }
+}
+
+fn read(path: &Path) -> Result<Option<File>> {
+    let text = match std::fs::read(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => {
+            return Err(Error::new(Kind::Machine, format!("cannot read `{}`: {error}", path.display())));
+        }
+    };
+    // podman and docker both take an empty file for one without entries.
+    if text.iter().all(u8::is_ascii_whitespace) {
+        return Ok(None);
+    }
+    serde_json::from_slice(&text).map(Some).map_err(|error| {
+        // The parser's own words could quote a password.
+        let place = format!("line {}, column {}", error.line(), error.column());
+        Error::new(Kind::Config, format!("`{}` is not a file of credentials: {place}", path.display()))
+            .help("log in again with `docker login` or `podman login`")
+    })
+}
+
+impl File {
+    fn find(&self, registry: &str, repository: &str, path: &Path) -> Result<Option<Credential>> {
+        let helpers = self.cred_helpers.iter();
+        if let Some((key, program)) = helpers.into_iter().find(|(key, _)| canonical(key) == registry) {
+            return helper::ask(program, server(registry, Some(key)));
+        }
+        for wanted in names(registry, repository) {
+            let entries = self.auths.iter().filter(|(key, _)| canonical(key) == wanted);
+            for (key, entry) in entries {
+                if let Some(credential) = entry.credential(key, path)? {
+                    return Ok(Some(credential));
+                }
+            }
+        }
+        match &self.creds_store {
+            Some(program) if !program.is_empty() => helper::ask(program, server(registry, None)),
+            _ => Ok(None),
+        }
+    }
+}
+
+impl Entry {
+    /// What the entry holds; nothing where it only says that a program has it.
+    fn credential(&self, key: &str, path: &Path) -> Result<Option<Credential>> {
+        if !self.registrytoken.is_empty() {
+            return Ok(Some(Credential::Registry(self.registrytoken.clone())));
+        }
+        if !self.identitytoken.is_empty() {
+            return Ok(Some(Credential::Identity(self.identitytoken.clone())));
+        }
+        if self.auth.is_empty() {
+            let known = !self.username.is_empty();
+            return Ok(known.then(|| Credential::Password {
+                user: self.username.clone(),
+                password: self.password.clone(),
+            }));
+        }
+        let decoded = STANDARD.decode(self.auth.trim()).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+        let parts = decoded.as_deref().and_then(|text| text.trim_end_matches('\0').split_once(':'));
+        let (user, password) = parts.ok_or_else(|| {
+            let place = format!("`auths` of `{}`: the entry of `{key}`", path.display());
+            Error::new(Kind::Config, format!("{place} is not a name and a password in base64"))
+                .help(format!("log in again with `docker login {key}` or `podman login {key}`"))
+        })?;
+        Ok(Some(Credential::Password { user: user.to_owned(), password: password.to_owned() }))
+    }
+}
+
+/// The keys under which a repository's credentials may stand, most particular first (containers-auth.json(5)).
+fn names(registry: &str, repository: &str) -> Vec<String> {
+    let mut names = Vec::new();
+    let mut name = format!("{registry}/{repository}");
+    names.push(name.clone());
+    while let Some(end) = name.rfind('/') {
+        name.truncate(end);
+        names.push(name.clone());
+    }
+    names
+}
+
+/// A key without what docker writes around a registry's name: a scheme, `/v1/`, the old name of Docker Hub.
+fn canonical(key: &str) -> String {
+    let bare = key.strip_prefix("https://").or_else(|| key.strip_prefix("http://"));
+    let bare = bare.map_or(key, |bare| bare.split('/').next().unwrap_or_default()).trim_end_matches('/');
+    let bare = bare.strip_suffix("/v1").or_else(|| bare.strip_suffix("/v2")).unwrap_or(bare);
+    let (host, path) = bare.split_once('/').map_or((bare, None), |(host, path)| (host, Some(path)));
+    let host = if matches!(host, "index.docker.io" | "registry-1.docker.io") { "docker.io" } else { host };
+    path.map_or_else(|| host.to_owned(), |path| format!("{host}/{path}"))
+}
+
+/// What a program is asked for.
+fn server<'a>(registry: &'a str, key: Option<&'a str>) -> &'a str {
+    if registry == "docker.io" { DOCKER_HUB_KEY } else { key.unwrap_or(registry) }
+}

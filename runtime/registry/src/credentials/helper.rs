@@ -1,0 +1,90 @@
+//! Programs that keep credentials: `docker-credential-NAME get`, with the registry on standard input and JSON on standard
+//! output (the protocol of docker-credential-helpers).
+
+use std::io::{Read as _, Write as _};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
+
+use jobc_sys::error::{Error, Kind, Result};
+use serde::Deserialize;
+
+use super::Credential;
+
+/// A program may ask a person for a password, so it has time; one that hangs must not hold us for good.
+const TIME: Duration = Duration::from_mins(1);
+/// No answer is longer.
+const LONGEST: u64 = 1 << 20;
+/// The name under which a token stands in place of a password.
+const TOKEN: &str = "<token>";
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Answer {
+    username: String,
+    secret: String,
+}
+
+/// Asks a program for a registry's credentials; nothing where it has none.
+pub(super) fn ask(name: &str, server: &str) -> Result<Option<Credential>> {
+    let program = format!("docker-credential-{name}");
+    if name.is_empty() || name.contains('/') {
+        return Err(failed(Path::new(&program), server, "is not the name of a program"));
+    }
+    ask_program(Path::new(&program), server, TIME)
+}
+
+fn failed(program: &Path, server: &str, what: &str) -> Error {
+    let program = program.display();
+    Error::new(Kind::Machine, format!("`{program}`, which has the credentials of `{server}`, {what}"))
+        .help("repair the program, or take its name out of `credsStore` and `credHelpers`")
+}
+
+pub(super) fn ask_program(program: &Path, server: &str, time: Duration) -> Result<Option<Credential>> {
+    let failed = |what: &str| failed(program, server, what);
+    let mut child = Command::new(program)
+        .arg("get")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .map_err(|error| failed(&format!("cannot be started: {error}")))?;
+    let (mut stdin, stdout) = (child.stdin.take(), child.stdout.take());
+    let (sender, receiver) = mpsc::channel();
+    let asked = server.to_owned();
+    std::thread::spawn(move || {
+        // One that does not read what it is asked says so by its answer.
+        if let Some(stdin) = &mut stdin {
+            let _ = stdin.write_all(asked.as_bytes());
+        }
+        drop(stdin);
+        let mut text = Vec::new();
+        let read = stdout.map(|stdout| stdout.take(LONGEST).read_to_end(&mut text));
+        let _ = sender.send(read.transpose().map(|_| text));
+    });
+    let answer = receiver.recv_timeout(time);
+    if matches!(answer, Err(RecvTimeoutError::Timeout)) {
+        let _ = child.kill();
+        let _ = child.wait();
+        return Err(failed(&format!("did not answer within {} s", time.as_secs())));
+    }
+    let status = child.wait().map_err(|error| failed(&format!("cannot be waited for: {error}")))?;
+    let text = answer.ok().and_then(std::result::Result::ok).unwrap_or_default();
+    if !status.success() {
+        let said = String::from_utf8_lossy(&text);
+        // The words of the protocol for "I have none".
+        if said.contains("credentials not found") {
+            return Ok(None);
+        }
+        let said = said.trim().chars().filter(|c| !c.is_control()).take(200).collect::<String>();
+        return Err(failed(&format!("failed: {}", if said.is_empty() { status.to_string() } else { said })));
+    }
+    let Answer { username, secret } =
+        serde_json::from_slice(&text).map_err(|_| failed("gave an answer that is not one"))?;
+    Ok(Some(if username == TOKEN {
+        Credential::Identity(secret)
+    } else {
+        Credential::Password { user: username, password: secret }
+    }))
+}

@@ -1,0 +1,118 @@
+//! Fetching an image: its list, its manifest, its configuration and its layers.
+
+use std::collections::BTreeSet;
+use std::io::Write as _;
+
+use jobc_image::manifest::media;
+use jobc_image::store::Store;
+use jobc_image::{Descriptor, Platform, Progress, Reference, Told};
+use jobc_sys::error::{Error, Kind, Result};
+
+use crate::blob::Fetching;
+use crate::client::{Client, in_turn};
+use crate::manifest::{self, Document};
+use crate::parallel;
+use crate::session::Session;
+
+/// A list may stand in a list; more of them in each other are nobody's image.
+const DEEPEST: usize = 4;
+
+impl Client {
+    /// Asks the registry what a name stands for and brings that into the store under the name: of a list the image for the
+    /// platform. What is in the store already is not fetched again; what was cut off goes on where it ended.
+    ///
+    /// Returns what the name stands for: a list or a manifest, whose digest is that of the registry.
+    ///
+    /// # Errors
+    ///
+    /// The registry does not have it, refuses it, or sends something else; it is not for the platform; the network; no space
+    /// left. The name then stands for what it did before.
+    pub fn pull(
+        &self,
+        store: &Store,
+        reference: &Reference,
+        platform: &Platform,
+        told: Told<'_>,
+    ) -> Result<Descriptor> {
+        let sessions = self.sessions(&reference.registry)?;
+        let top = document(&sessions, store, reference, told)?;
+        keep(store, &top)?;
+        let named = top.descriptor.clone();
+        let mut at = top;
+        for _ in 0..DEEPEST {
+            if !media::is_index(&at.descriptor.media_type) {
+                break;
+            }
+            let entry = store.entry_for(&at.descriptor, platform)?;
+            at = document(&sessions, store, &reference.at(&entry.digest), told)?;
+            if at.descriptor.media_type != entry.media_type || at.descriptor.size != entry.size {
+                return Err(Error::new(
+                    Kind::Machine,
+                    format!("`{}` names {} as something else than it is", reference.familiar(), entry.digest),
+                )
+                .help("ask who made it for another"));
+            }
+            keep(store, &at)?;
+        }
+        if media::is_index(&at.descriptor.media_type) {
+            let message = format!("`{}` is a list of lists of lists, and no image", reference.familiar());
+            return Err(Error::new(Kind::Unsupported, message).help("name an image of a container"));
+        }
+        let image = manifest::image(reference, &at)?;
+        let mut seen = BTreeSet::new();
+        let blobs: Vec<&Descriptor> = std::iter::once(&image.config)
+            .chain(&image.layers)
+            .filter(|blob| seen.insert(blob.digest.clone()))
+            .collect();
+        let missing = announce(store, &blobs, told);
+        parallel::each(&missing, |blob, stopped| {
+            in_turn(&sessions, told, |session| {
+                let repository = &reference.repository;
+                Fetching { session, store, repository, told, stopped }.fetch(blob)
+            })
+        })?;
+        // Only what can be run gets the name.
+        store.image(&at.descriptor, platform)?;
+        store.tag(reference, &named)?;
+        Ok(named)
+    }
+}
+
+/// Fetches a document, unless it is named by a digest that the store has.
+fn document(sessions: &[Session], store: &Store, reference: &Reference, told: Told<'_>) -> Result<Document> {
+    if let Some(digest) = &reference.digest
+        && let Some(known) = known(store, reference, digest)
+    {
+        return Ok(known);
+    }
+    in_turn(sessions, told, |session| session.document(reference))
+}
+
+/// A document of the store; nothing where it is not there, or was changed.
+fn known(store: &Store, reference: &Reference, digest: &jobc_image::Digest) -> Option<Document> {
+    let size = store.blob(digest).ok()?.metadata().ok()?.len();
+    let bytes = store.bytes(&Descriptor::new("", digest.clone(), size)).ok()?;
+    let media_type = manifest::kind(reference, None, &bytes).ok()?;
+    Some(Document { descriptor: Descriptor::new(media_type, digest.clone(), size), bytes })
+}
+
+/// Puts a document into the store, under the digest that it was named by.
+fn keep(store: &Store, document: &Document) -> Result<()> {
+    if let Some(mut writer) = store.resume(&document.descriptor)? {
+        writer.restart()?;
+        writer.write_all(&document.bytes).map_err(|error| store.full("write to", &error))?;
+        writer.finish(Some(&document.descriptor))?;
+    }
+    Ok(())
+}
+
+/// Tells of every blob before the first comes, so that it can be shown how much there is; returns those that are missing.
+fn announce<'a>(store: &Store, blobs: &[&'a Descriptor], told: Told<'_>) -> Vec<&'a Descriptor> {
+    let is_missing = |blob: &&'a Descriptor| {
+        let known = store.has(&blob.digest);
+        let done = if known { blob.size } else { 0 };
+        told(Progress::Blob { digest: blob.digest.clone(), done, total: Some(blob.size), known });
+        !known
+    };
+    blobs.iter().copied().filter(is_missing).collect()
+}

@@ -1,0 +1,221 @@
+//! Sending an image: its blobs, then the manifests that name them, the name last.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jobc_image::manifest::media;
+use jobc_image::store::Store;
+use jobc_image::{Descriptor, Digest, Index, Manifest, Platform, Progress, Reference, Told};
+use jobc_sys::error::{Error, Kind, Result};
+use ureq::Body;
+use ureq::http::header::{CONTENT_TYPE, LOCATION};
+use ureq::http::{Method, Response, StatusCode};
+
+use crate::client::Client;
+use crate::parallel;
+use crate::retry::Backoff;
+use crate::session::{Call, Payload, Session, Trouble, escaped, unexpected, wait};
+
+/// An image on its way to a registry.
+struct Sending<'a> {
+    session: &'a Session,
+    store: &'a Store,
+    repository: &'a str,
+    told: Told<'a>,
+    /// Other repositories of the registry that should have a blob, because an image of that name is here.
+    elsewhere: BTreeMap<Digest, String>,
+}
+
+impl Client {
+    /// Sends an image of the store to a registry under a name. Blobs that the registry has, in this repository or in another
+    /// from which an image is here, are not sent.
+    ///
+    /// Of a list of which only some images are here, the one for the platform is sent alone. Returns what the name stands
+    /// for in the registry.
+    ///
+    /// # Errors
+    ///
+    /// The image is not whole in the store, the registry refuses it, or the network fails. The name then stands for what it
+    /// did before.
+    pub fn push(
+        &self,
+        store: &Store,
+        descriptor: &Descriptor,
+        platform: &Platform,
+        destination: &Reference,
+        told: Told<'_>,
+    ) -> Result<Descriptor> {
+        // Mirrors are for what is fetched.
+        let sessions = self.sessions(&destination.registry)?;
+        let session = sessions.last().expect("a registry has at least itself");
+        let repository = &destination.repository;
+        let mut sending = Sending { session, store, repository, told, elsewhere: BTreeMap::new() };
+        sending.elsewhere = sending.look_elsewhere(destination)?;
+        let top = if sending.whole(descriptor)? {
+            descriptor.bare()
+        } else {
+            told(Progress::Note(format!("only the image for `{platform}` is here, and it is sent alone")));
+            store.manifest_for(descriptor, platform)?
+        };
+        if let Some(wanted) = destination.digest.as_ref().filter(|wanted| **wanted != top.digest) {
+            return Err(Error::new(
+                Kind::Config,
+                format!("the image has the digest {}, not {wanted}", top.digest),
+            )
+            .help("leave the digest out: it is what the image has"));
+        }
+        let name = destination.tag.clone().unwrap_or_else(|| top.digest.to_string());
+        sending.send(&top, &name)?;
+        Ok(top)
+    }
+}
+
+impl Sending<'_> {
+    /// Whether everything that a descriptor names is here; of a list of which nothing is here, that is an error later.
+    fn whole(&self, descriptor: &Descriptor) -> Result<bool> {
+        if !media::is_index(&descriptor.media_type) {
+            return Ok(true);
+        }
+        let index: Index = self.store.document(descriptor)?;
+        for entry in &index.manifests {
+            if !self.store.has(&entry.digest) || !self.whole(entry)? {
+                return Ok(false);
+            }
+            if media::is_manifest(&entry.media_type) {
+                let manifest: Manifest = self.store.document(entry)?;
+                if !std::iter::once(&manifest.config)
+                    .chain(&manifest.layers)
+                    .all(|blob| self.store.has(&blob.digest))
+                {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// The blobs of images of the same registry that are here, each with a repository that should have it.
+    fn look_elsewhere(&self, destination: &Reference) -> Result<BTreeMap<Digest, String>> {
+        let mut found = BTreeMap::new();
+        for image in self.store.images()? {
+            let Some(name) = image.name.and_then(|name| name.parse::<Reference>().ok()) else { continue };
+            if name.registry != destination.registry || name.repository == destination.repository {
+                continue;
+            }
+            let Ok(manifest) = self.store.manifest_for(&image.descriptor, &Platform::here()) else {
+                continue;
+            };
+            let Ok(manifest) = self.store.document::<Manifest>(&manifest) else { continue };
+            for blob in std::iter::once(&manifest.config).chain(&manifest.layers) {
+                found.entry(blob.digest.clone()).or_insert_with(|| name.repository.clone());
+            }
+        }
+        Ok(found)
+    }
+
+    /// Sends what a descriptor names, then itself under a name: a tag or its digest.
+    fn send(&self, descriptor: &Descriptor, name: &str) -> Result<()> {
+        let bytes = self.store.bytes(descriptor)?;
+        if media::is_index(&descriptor.media_type) {
+            for entry in self.store.document::<Index>(descriptor)?.manifests {
+                self.send(&entry, &entry.digest.to_string())?;
+            }
+        } else if media::is_manifest(&descriptor.media_type) {
+            let manifest: Manifest = self.store.document(descriptor)?;
+            let mut seen = BTreeSet::new();
+            let parts = std::iter::once(manifest.config).chain(manifest.layers);
+            let blobs: Vec<Descriptor> = parts.filter(|blob| seen.insert(blob.digest.clone())).collect();
+            for blob in &blobs {
+                self.tell(blob, 0, false);
+            }
+            parallel::each(&blobs, |blob, _| self.send_blob(blob))?;
+        }
+        let address = self.session.endpoint.url(self.repository, &format!("manifests/{name}"));
+        let mut call = Call::new(Method::PUT, address, &self.scope())
+            .header(CONTENT_TYPE.as_str(), &descriptor.media_type)
+            .payload(Payload::Bytes(&bytes));
+        let answer = self.session.send(&mut call)?;
+        if answer.status().is_success() { Ok(()) } else { Err(unexpected(self.session, answer)) }
+    }
+
+    fn scope(&self) -> String {
+        self.session.endpoint.scope(self.repository, "pull,push")
+    }
+
+    fn tell(&self, blob: &Descriptor, done: u64, known: bool) {
+        (self.told)(Progress::Blob { digest: blob.digest.clone(), done, total: Some(blob.size), known });
+    }
+
+    fn send_blob(&self, blob: &Descriptor) -> Result<()> {
+        let endpoint = &self.session.endpoint;
+        let address = endpoint.url(self.repository, &format!("blobs/{}", blob.digest));
+        let answer = self.session.send(&mut Call::new(Method::HEAD, address, &self.scope()))?;
+        match answer.status() {
+            StatusCode::OK => {
+                self.tell(blob, blob.size, true);
+                return Ok(());
+            }
+            StatusCode::NOT_FOUND => {}
+            _ => return Err(unexpected(self.session, answer)),
+        }
+        drop(answer);
+        let mut backoff = Backoff::default();
+        // An upload that fails begins again: where it ended is not known for sure, and the registry throws it away.
+        loop {
+            match self.upload(blob) {
+                Ok(known) => {
+                    self.tell(blob, blob.size, known);
+                    return Ok(());
+                }
+                Err(trouble) => wait(&mut backoff, trouble)?,
+            }
+        }
+    }
+
+    /// Sends a blob in one piece, unless the registry can take it from another repository; returns whether it could.
+    fn upload(&self, blob: &Descriptor) -> std::result::Result<bool, Trouble> {
+        let endpoint = &self.session.endpoint;
+        let mut what = "blobs/uploads/".to_owned();
+        if let Some(from) = self.elsewhere.get(&blob.digest) {
+            what += &format!("?mount={}&from={}", escaped(&blob.digest.to_string()), escaped(from));
+        }
+        let begun = self.session.send_once(&mut Call::new(
+            Method::POST,
+            endpoint.url(self.repository, &what),
+            &self.scope(),
+        ))?;
+        match begun.status() {
+            StatusCode::CREATED => return Ok(true),
+            StatusCode::ACCEPTED => {}
+            _ => return Err(Trouble::Final(unexpected(self.session, begun))),
+        }
+        let address = self.location(&begun, &blob.digest)?;
+        drop(begun);
+        let file = self.store.blob(&blob.digest)?;
+        let told = |sent: u64| self.tell(blob, sent, false);
+        let mut call = Call::new(Method::PUT, address, &self.scope())
+            .header(CONTENT_TYPE.as_str(), "application/octet-stream")
+            .payload(Payload::File(file, blob.size, &told));
+        let answer = self.session.send_once(&mut call)?;
+        match answer.status() {
+            StatusCode::CREATED | StatusCode::NO_CONTENT | StatusCode::OK => Ok(false),
+            // The registry forgot the upload, as one does that is restarted or several behind one name.
+            StatusCode::NOT_FOUND => Err(Trouble::Passing(unexpected(self.session, answer), None)),
+            _ => Err(Trouble::Final(unexpected(self.session, answer))),
+        }
+    }
+
+    /// Where an upload goes, closed by its digest.
+    fn location(&self, begun: &Response<Body>, digest: &Digest) -> Result<String> {
+        let location =
+            begun.headers().get(LOCATION).and_then(|value| value.to_str().ok()).ok_or_else(|| {
+                let message = format!(
+                    "the registry `{}` takes a blob and does not say where",
+                    self.session.endpoint.name
+                );
+                Error::new(Kind::Machine, message)
+            })?;
+        let address = self.session.endpoint.resolve(location);
+        let separator = if address.contains('?') { '&' } else { '?' };
+        Ok(format!("{address}{separator}digest={}", escaped(&digest.to_string())))
+    }
+}

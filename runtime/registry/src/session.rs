@@ -1,0 +1,261 @@
+//! Talking with one registry: who we are, what is tried again, and what an answer means.
+
+mod login;
+mod words;
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{Seek as _, SeekFrom};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, OnceLock};
+use std::time::Duration;
+
+use jobc_sys::error::{Error, Result};
+use ureq::http::header::{AUTHORIZATION, CONTENT_LENGTH, RETRY_AFTER};
+use ureq::http::{Method, Request, Response, StatusCode};
+use ureq::{Agent, Body, SendBody};
+
+use crate::credentials::{Credential, Credentials};
+use crate::endpoint::Endpoint;
+use crate::retry::{self, Backoff};
+use crate::settings::RegistrySettings;
+use login::Authorization;
+
+pub(crate) use login::escaped;
+pub(crate) use words::{said, unanswered, unexpected};
+
+/// A registry, or a mirror of one, with what lets us in.
+pub(crate) struct Session {
+    /// Where it is.
+    pub(crate) endpoint: Endpoint,
+    agent: Agent,
+    credentials: Credentials,
+    credential: OnceLock<Result<Option<Credential>>>,
+    /// Whether it ever answered.
+    answered: AtomicBool,
+    /// Whether it could not be reached.
+    lost: AtomicBool,
+    /// What a request of a scope carries; empty as long as nothing was asked for.
+    authorizations: Mutex<BTreeMap<String, Authorization>>,
+}
+
+/// A request.
+pub(crate) struct Call<'a> {
+    method: Method,
+    address: String,
+    headers: Vec<(&'static str, String)>,
+    payload: Payload<'a>,
+    /// What it needs to be allowed, as registries write it: `repository:NAME:pull`.
+    scope: String,
+}
+
+/// What a request carries.
+pub(crate) enum Payload<'a> {
+    /// Nothing.
+    None,
+    /// A manifest.
+    Bytes(&'a [u8]),
+    /// A blob, of so many bytes.
+    File(File, u64, &'a (dyn Fn(u64) + Sync)),
+}
+
+/// Why a request was not answered.
+pub(crate) enum Trouble {
+    /// Another try may do better, if asked for after such a time.
+    Passing(Error, Option<Duration>),
+    /// Another try would end the same.
+    Final(Error),
+}
+
+impl Trouble {
+    /// The error, whatever may become of it.
+    pub(crate) fn error(self) -> Error {
+        let (Self::Passing(error, _) | Self::Final(error)) = self;
+        error
+    }
+}
+
+impl From<Error> for Trouble {
+    fn from(error: Error) -> Self {
+        Self::Final(error)
+    }
+}
+
+impl<'a> Call<'a> {
+    /// A request to an address; `scope` is what it needs to be allowed.
+    pub(crate) fn new(method: Method, address: String, scope: &str) -> Self {
+        Self { method, address, headers: Vec::new(), payload: Payload::None, scope: scope.to_owned() }
+    }
+
+    /// Adds a header.
+    #[must_use]
+    pub(crate) fn header(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.headers.push((name, value.into()));
+        self
+    }
+
+    /// Says what is sent with it.
+    #[must_use]
+    pub(crate) fn payload(mut self, payload: Payload<'a>) -> Self {
+        self.payload = payload;
+        self
+    }
+}
+
+impl Session {
+    /// Prepares to talk with an endpoint; nothing is sent yet.
+    pub(crate) fn new(
+        endpoint: Endpoint,
+        settings: &RegistrySettings,
+        credentials: Credentials,
+    ) -> Result<Self> {
+        let agent = crate::agent::agent(&endpoint.address, settings)?;
+        Ok(Self {
+            endpoint,
+            agent,
+            credentials,
+            credential: OnceLock::new(),
+            answered: AtomicBool::new(false),
+            lost: AtomicBool::new(false),
+            authorizations: Mutex::default(),
+        })
+    }
+
+    /// Sends a request until it is answered or was tried often enough. The answer is any that another try would not
+    /// change, such as 404.
+    pub(crate) fn send(&self, call: &mut Call<'_>) -> Result<Response<Body>> {
+        let mut backoff = Backoff::default();
+        loop {
+            match self.send_once(call) {
+                Ok(answer) => return Ok(answer),
+                Err(trouble) => wait(&mut backoff, trouble)?,
+            }
+        }
+    }
+
+    /// Sends a request, twice where the registry first wants to know who we are.
+    pub(crate) fn send_once(&self, call: &mut Call<'_>) -> std::result::Result<Response<Body>, Trouble> {
+        let known = self.authorization(&call.scope);
+        let answer = self.exchange(call, known.as_deref())?;
+        if answer.status() != StatusCode::UNAUTHORIZED {
+            return self.judge(answer);
+        }
+        let header = self.log_in(&answer, &call.scope, known.as_deref())?;
+        drop(answer);
+        let answer = self.exchange(call, Some(&header))?;
+        if answer.status() == StatusCode::UNAUTHORIZED {
+            self.forget(&call.scope);
+            return Err(Trouble::Final(words::denied(self, &call.scope, answer)));
+        }
+        self.judge(answer)
+    }
+
+    fn exchange(
+        &self,
+        call: &mut Call<'_>,
+        authorization: Option<&str>,
+    ) -> std::result::Result<Response<Body>, Trouble> {
+        let mut request = Request::builder().method(&call.method).uri(&call.address);
+        for (name, value) in &call.headers {
+            request = request.header(*name, value);
+        }
+        if let Some(authorization) = authorization {
+            request = request.header(AUTHORIZATION, authorization);
+        }
+        let unwritable = |error: ureq::http::Error| Trouble::Final(words::unwritable(self, &error));
+        let answer = match &mut call.payload {
+            // A registry that wants the length of an upload's first, empty request is told it.
+            Payload::None if matches!(call.method, Method::POST | Method::PUT) => {
+                self.agent.run(request.header(CONTENT_LENGTH, 0).body(&[][..]).map_err(unwritable)?)
+            }
+            Payload::None => self.agent.run(request.body(()).map_err(unwritable)?),
+            Payload::Bytes(bytes) => self.agent.run(request.body(*bytes).map_err(unwritable)?),
+            Payload::File(file, size, told) => {
+                file.seek(SeekFrom::Start(0)).map_err(|error| words::unreadable(&error))?;
+                let mut counted = Counted { file, sent: 0, told: *told };
+                let request = request.header(CONTENT_LENGTH, *size);
+                self.agent.run(request.body(SendBody::from_reader(&mut counted)).map_err(unwritable)?)
+            }
+        };
+        self.heard(answer)
+    }
+
+    /// Notes whether an answer came at all. Who never gave one is not asked again: more likely it is not there at all than
+    /// just then.
+    fn heard(
+        &self,
+        answer: std::result::Result<Response<Body>, ureq::Error>,
+    ) -> std::result::Result<Response<Body>, Trouble> {
+        match answer {
+            Ok(answer) => {
+                self.answered.store(true, Ordering::Relaxed);
+                Ok(answer)
+            }
+            Err(error) => {
+                let trouble = words::unanswered(self, &error);
+                if self.answered.load(Ordering::Relaxed) {
+                    return Err(trouble);
+                }
+                self.lost.store(true, Ordering::Relaxed);
+                Err(Trouble::Final(trouble.error()))
+            }
+        }
+    }
+
+    /// Whether it could not be reached when it was first asked.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.lost.load(Ordering::Relaxed)
+    }
+
+    /// Parts what another try may change from what it will not.
+    fn judge(&self, answer: Response<Body>) -> std::result::Result<Response<Body>, Trouble> {
+        match answer.status() {
+            StatusCode::FORBIDDEN => Err(Trouble::Final(words::refused(self, answer))),
+            StatusCode::REQUEST_TIMEOUT
+            | StatusCode::TOO_MANY_REQUESTS
+            | StatusCode::INTERNAL_SERVER_ERROR
+            | StatusCode::BAD_GATEWAY
+            | StatusCode::SERVICE_UNAVAILABLE
+            | StatusCode::GATEWAY_TIMEOUT => {
+                let asked =
+                    answer.headers().get(RETRY_AFTER).and_then(|value| retry::asked(value.to_str().ok()?));
+                let mut error = unexpected(self, answer);
+                if let Some(asked) = asked.filter(|asked| *asked > retry::LONGEST) {
+                    error = error.help(format!("it asks to come back in {} s", asked.as_secs()));
+                }
+                Err(Trouble::Passing(error, asked))
+            }
+            _ => Ok(answer),
+        }
+    }
+}
+
+/// Waits before another try; the error where there is to be none.
+pub(crate) fn wait(backoff: &mut Backoff, trouble: Trouble) -> Result<()> {
+    match trouble {
+        Trouble::Final(error) => Err(error),
+        Trouble::Passing(error, asked) => match backoff.failed(asked) {
+            Some(time) => {
+                std::thread::sleep(time);
+                Ok(())
+            }
+            None => Err(error),
+        },
+    }
+}
+
+/// A file that is sent, and somebody who is told how much of it is.
+struct Counted<'a> {
+    file: &'a mut File,
+    sent: u64,
+    told: &'a (dyn Fn(u64) + Sync),
+}
+
+impl std::io::Read for Counted<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let read = self.file.read(buffer)?;
+        self.sent += read as u64;
+        (self.told)(self.sent);
+        Ok(read)
+    }
+}

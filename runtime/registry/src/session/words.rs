@@ -1,0 +1,169 @@
+//! What went wrong with a registry, in words.
+
+use std::error::Error as _;
+
+use jobc_sys::error::{Error, Kind};
+use serde::Deserialize;
+use ureq::Body;
+use ureq::http::Response;
+
+use super::{Session, Trouble};
+use crate::challenge::Challenge;
+
+/// Of a refusal's text no more is read.
+const LONGEST: u64 = 64 << 10;
+/// Of a registry's own words no more is shown.
+const SHOWN: usize = 300;
+
+/// The body of a refusal (OCI distribution specification, "Error codes"); services that give tokens have `details`.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Refusal {
+    errors: Vec<Reason>,
+    details: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Reason {
+    code: String,
+    message: String,
+}
+
+/// What a registry says of a refusal, on one line, with `: ` in front; empty where it says nothing.
+pub(crate) fn said(mut answer: Response<Body>) -> String {
+    let text = answer.body_mut().with_config().limit(LONGEST).read_to_vec().unwrap_or_default();
+    let refusal: Refusal = serde_json::from_slice(&text).unwrap_or_default();
+    let reasons =
+        refusal.errors.into_iter().map(|Reason { code, message }| match (code.as_str(), message.as_str()) {
+            ("", _) => message,
+            (_, "") => code,
+            _ => format!("{message} ({code})"),
+        });
+    let joined =
+        reasons.chain([refusal.details]).filter(|text| !text.is_empty()).collect::<Vec<_>>().join("; ");
+    let shown: String = joined.chars().filter(|c| !c.is_control()).take(SHOWN).collect();
+    if shown.is_empty() { shown } else { format!(": {shown}") }
+}
+
+/// An answer that nobody asked for.
+pub(crate) fn unexpected(session: &Session, answer: Response<Body>) -> Error {
+    let status = answer.status();
+    machine(session, &format!("answered {status}{}", said(answer)))
+}
+
+/// 403: we are known, and may not.
+pub(super) fn refused(session: &Session, answer: Response<Body>) -> Error {
+    machine(session, &format!("does not allow it{}", said(answer)))
+        .help("log in as somebody who may, with `docker login` or `podman login`")
+}
+
+/// 401 again: what we showed does not help.
+pub(super) fn denied(session: &Session, scope: &str, answer: Response<Body>) -> Error {
+    let mut parts = scope.rsplitn(2, ':');
+    let (actions, name) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+    let what = if actions.contains("push") { "push to" } else { "pull from" };
+    let name = name.strip_prefix("repository:").unwrap_or(name);
+    let known = matches!(session.credential.get(), Some(Ok(Some(_))));
+    let who = if known { "as you are logged in" } else { "as nobody is logged in" };
+    let said = said(answer);
+    machine(session, &format!("does not let you {what} `{name}` {who}{said}")).help(login(session))
+}
+
+/// A password is wanted and nobody logged in.
+pub(super) fn nobody(session: &Session) -> Error {
+    machine(session, "wants a name and a password, and nobody is logged in").help(login(session))
+}
+
+fn login(session: &Session) -> String {
+    let name = &session.endpoint.registry;
+    format!("look at the name; where it is right, log in with `docker login {name}` or `podman login {name}`")
+}
+
+/// A way to be let in that is not known here.
+pub(super) fn unknown_challenge(session: &Session, challenges: &[Challenge]) -> Error {
+    let schemes: Vec<&str> = challenges.iter().map(|challenge| challenge.scheme.as_str()).collect();
+    let what = if schemes.is_empty() { "nothing".to_owned() } else { format!("`{}`", schemes.join("`, `")) };
+    machine(session, &format!("lets nobody in, and names {what} as the way"))
+        .help("jobc knows `basic` and `bearer`")
+}
+
+/// A service that gives no token.
+pub(super) fn no_token(session: &Session) -> Error {
+    machine(session, "names a token service whose answer holds no token")
+}
+
+/// A file of ours that cannot be sent.
+pub(super) fn unreadable(error: &std::io::Error) -> Error {
+    Error::new(Kind::Machine, format!("cannot read what is to be sent: {error}"))
+}
+
+/// A request that cannot be written.
+pub(super) fn unwritable(session: &Session, error: &ureq::http::Error) -> Error {
+    machine(session, &format!("cannot be asked: {error}"))
+}
+
+/// No answer came, or not a whole one.
+pub(crate) fn unanswered(session: &Session, error: &ureq::Error) -> Trouble {
+    let address = &session.endpoint.address;
+    let text = chain(error);
+    let cannot = |what: &str| {
+        Error::new(Kind::Machine, format!("cannot reach the registry `{}`: {what}", session.endpoint.name))
+    };
+    if text.contains("UnknownIssuer") {
+        let why = "nobody whom this machine trusts vouches for its certificate";
+        // As on bare systems.
+        let help = if crate::agent::machine_certificates().is_empty() {
+            "this machine trusts nobody at all: install the package `ca-certificates`"
+        } else {
+            "name the certificate of its authority under `ca` in registries.yaml"
+        };
+        return Trouble::Final(cannot(why).help(help));
+    }
+    if text.contains("invalid peer certificate") || text.contains("certificate") && text.contains("alert") {
+        return Trouble::Final(
+            cannot(&text).help("look at the certificates of the registry, and of this machine's clock"),
+        );
+    }
+    let speaks_no_tls = text.contains("InvalidContentType") || text.contains("corrupt message");
+    if speaks_no_tls && address.starts_with("https://") {
+        let error = cannot("it does not speak TLS");
+        return Trouble::Final(error.help(
+            "where plain HTTP is wanted, say `--plain-http`, or `plain_http: true` in registries.yaml",
+        ));
+    }
+    match error {
+        ureq::Error::HostNotFound => Trouble::Passing(cannot("no such host"), None),
+        ureq::Error::Timeout(_) => Trouble::Passing(cannot("it does not answer"), None),
+        ureq::Error::BadUri(_) | ureq::Error::InvalidProxyUrl | ureq::Error::TooManyRedirects => {
+            Trouble::Final(cannot(&text))
+        }
+        ureq::Error::BodyExceedsLimit(limit) => Trouble::Final(machine(
+            session,
+            &format!("answered with more than {limit} bytes where that is too many"),
+        )),
+        _ => Trouble::Passing(cannot(&text), None),
+    }
+}
+
+/// An error with what is below it, each once.
+fn chain(error: &ureq::Error) -> String {
+    let mut text = error.to_string();
+    let mut below = error.source();
+    while let Some(error) = below {
+        let words = error.to_string();
+        if !text.contains(&words) {
+            text = format!("{text}: {words}");
+        }
+        below = error.source();
+    }
+    let text = text.strip_prefix("io: ").unwrap_or(&text);
+    let text = text.split(" (os error").next().unwrap_or(text);
+    let mut characters = text.chars();
+    characters.next().map(|c| c.to_ascii_lowercase()).into_iter().chain(characters).collect()
+}
+
+/// A registry did something.
+fn machine(session: &Session, what: &str) -> Error {
+    Error::new(Kind::Machine, format!("the registry `{}` {what}", session.endpoint.name))
+}

@@ -1,0 +1,307 @@
+//! User and group ids of a user namespace: a single id, or a range by newuidmap and newgidmap.
+//!
+//! The kernel takes each map once, as lines of `inside outside length` (user_namespaces(7)). A process without rights in
+//! the namespace above may write only its own id, and then has to give up setgroups(2) first; for more, newuidmap(1) and
+//! newgidmap(1) write what /etc/subuid and /etc/subgid grant. Neither way ever becomes the other in silence.
+
+pub mod subordinate;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use oci_spec::runtime::{Linux, LinuxIdMapping, Mount, Spec};
+use rustix::process::{Gid, Uid};
+
+use crate::error::{Error, Kind, Result, because};
+
+/// The most extents a map can have (`UID_GID_MAP_MAX_EXTENTS`).
+const MOST: usize = 340;
+
+/// A run of ids: `length` of them, from `inside` in the namespace and from `outside` in the one above.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// The first id as the container sees it.
+    pub inside: u32,
+    /// The first id as the machine sees it.
+    pub outside: u32,
+    /// How many; never 0, and neither end reaches 4294967295, which is no id.
+    pub length: u32,
+}
+
+/// The ids of one kind, users or groups.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct IdMap(Vec<Extent>);
+
+/// Both maps of a user namespace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IdMaps {
+    /// For /proc/PID/uid_map.
+    pub users: IdMap,
+    /// For /proc/PID/gid_map.
+    pub groups: IdMap,
+}
+
+/// Who writes the maps.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Writer {
+    /// The container's first process, which knows no other ids than these two and gives up setgroups(2).
+    Child,
+    /// This process, which has the right to.
+    Parent,
+    /// newuidmap and newgidmap, which have the right to what root granted.
+    Helpers { users: PathBuf, groups: PathBuf },
+}
+
+impl IdMaps {
+    /// The maps for the new user namespace of config.json.
+    ///
+    /// # Errors
+    ///
+    /// Besides what [`Self::read`] refuses: no maps, and maps that this user may not have written on this machine.
+    pub fn of(spec: &Spec) -> Result<Self> {
+        let maps = spec.linux().as_ref().map(Self::read).transpose()?.flatten();
+        let maps = maps.ok_or_else(|| missing("/linux/uidMappings"))?;
+        maps.writer(rustix::process::geteuid(), rustix::process::getegid())?;
+        Ok(maps)
+    }
+
+    /// Reads the maps of config.json and checks them by the kernel's rules; nothing if it has none.
+    pub fn read(linux: &Linux) -> Result<Option<Self>> {
+        Self::both(linux.uid_mappings().as_deref(), linux.gid_mappings().as_deref(), "/linux")
+    }
+
+    /// Reads the maps of a mount that stands at `place`, such as `/mounts/3`; nothing if it has none of its own.
+    ///
+    /// `inside` are then the ids in the file system, and `outside` those on the machine that they are seen as.
+    pub fn of_mount(mount: &Mount, place: &str) -> Result<Option<Self>> {
+        Self::both(mount.uid_mappings().as_deref(), mount.gid_mappings().as_deref(), place)
+    }
+
+    fn both(
+        users: Option<&[LinuxIdMapping]>,
+        groups: Option<&[LinuxIdMapping]>,
+        place: &str,
+    ) -> Result<Option<Self>> {
+        let at = |name: &str| format!("{place}/{name}");
+        match (users.unwrap_or_default(), groups.unwrap_or_default()) {
+            ([], []) => Ok(None),
+            ([], _) => Err(Error::new(Kind::Config, "groups are mapped and users are not")
+                .at(at("uidMappings"))
+                .help("write both, or neither")),
+            (_, []) => Err(Error::new(Kind::Config, "users are mapped and groups are not")
+                .at(at("gidMappings"))
+                .help("write both, or neither")),
+            (users, groups) => Ok(Some(Self {
+                users: IdMap::of(users, &at("uidMappings"))?,
+                groups: IdMap::of(groups, &at("gidMappings"))?,
+            })),
+        }
+    }
+
+    /// The maps of a container that a user without rights starts: its root is that user, and its other ids are those
+    /// that /etc/subuid and /etc/subgid grant, where newuidmap and newgidmap are installed; else it has no others.
+    pub fn rootless(uid: u32, gid: u32) -> Result<Self> {
+        let name = subordinate::name(Path::new("/etc/passwd"), uid)?;
+        let granted = |path| subordinate::granted(Path::new(path), uid, name.as_deref());
+        let (users, groups) = (granted("/etc/subuid")?, granted("/etc/subgid")?);
+        let installed = program("newuidmap").is_some() && program("newgidmap").is_some();
+        Ok(if installed && !users.is_empty() && !groups.is_empty() {
+            Self { users: IdMap::behind(uid, &users), groups: IdMap::behind(gid, &groups) }
+        } else {
+            Self { users: IdMap::behind(uid, &[]), groups: IdMap::behind(gid, &[]) }
+        })
+    }
+
+    /// The lines of both maps, where the container's first process writes them itself.
+    pub fn single(&self) -> Option<(String, String)> {
+        let writer = self.writer(rustix::process::geteuid(), rustix::process::getegid());
+        (writer == Ok(Writer::Child)).then(|| (self.users.text(), self.groups.text()))
+    }
+
+    /// Whether setgroups(2) is denied in the namespace: to who maps only the own group, whoever writes the map.
+    pub fn groups_denied(&self) -> bool {
+        let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
+        !uid.is_root() && self.groups.is_only(gid.as_raw())
+    }
+
+    /// The user and group to become first in the namespace: 0 where it is mapped.
+    pub fn first(&self) -> (u32, u32) {
+        let first = |map: &IdMap| {
+            map.outside(0).map_or_else(|| map.0.first().map_or(0, |extent| extent.inside), |_| 0)
+        };
+        (first(&self.users), first(&self.groups))
+    }
+
+    /// Writes the maps of a process in its new user namespace, which waits for them.
+    pub fn write(&self, pid: u32) -> Result<()> {
+        match self.writer(rustix::process::geteuid(), rustix::process::getegid())? {
+            Writer::Helpers { users, groups } => {
+                run(&users, &self.users.arguments(pid), "/linux/uidMappings")?;
+                run(&groups, &self.groups.arguments(pid), "/linux/gidMappings")
+            }
+            Writer::Parent | Writer::Child => {
+                let write = |file: &str, map: &IdMap, place: &str| {
+                    std::fs::write(format!("/proc/{pid}/{file}"), map.text()).map_err(|error| {
+                        let message = format!("cannot map `{}`: {}", map.text().trim_end(), because(&error));
+                        Error::new(Kind::Machine, message).at(place)
+                    })
+                };
+                write("uid_map", &self.users, "/linux/uidMappings")?;
+                write("gid_map", &self.groups, "/linux/gidMappings")
+            }
+        }
+    }
+
+    /// Who can write these maps where `uid` and `gid` start the container.
+    fn writer(&self, uid: Uid, gid: Gid) -> Result<Writer> {
+        if uid.is_root() {
+            return Ok(Writer::Parent);
+        }
+        for (map, place) in [(&self.users, "/linux/uidMappings"), (&self.groups, "/linux/gidMappings")] {
+            if map.0.iter().any(|extent| extent.outside == 0) {
+                return Err(Error::new(
+                    Kind::Unenforceable,
+                    "only root can map the machine's id 0 into a container",
+                )
+                .at(place)
+                .help("map your own id, or a range that /etc/subuid and /etc/subgid grant you"));
+            }
+        }
+        if self.users.is_only(uid.as_raw()) && self.groups.is_only(gid.as_raw()) {
+            return Ok(Writer::Child);
+        }
+        if let (Some(users), Some(groups)) = (program("newuidmap"), program("newgidmap")) {
+            return Ok(Writer::Helpers { users, groups });
+        }
+        let message = "other ids than your own need newuidmap and newgidmap, which are not installed";
+        Err(Error::new(Kind::Unenforceable, message)
+            .at("/linux/uidMappings")
+            .help(format!("install the package `uidmap`, or map your id {} alone", uid.as_raw())))
+    }
+}
+
+/// Runs one of the two programs; what it says goes into the error.
+fn run(program: &Path, arguments: &[String], place: &str) -> Result<()> {
+    let name = program.file_name().unwrap_or_default().to_string_lossy();
+    let output = Command::new(program).args(arguments).stdin(Stdio::null()).output();
+    let output = output
+        .map_err(|error| Error::new(Kind::Machine, format!("cannot run {name}: {}", because(&error))))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let said = said.lines().next().unwrap_or("it does not say why");
+    Err(Error::new(Kind::Unenforceable, format!("the ids cannot be mapped: {said}"))
+        .at(place)
+        .help("map your own id, and ranges that /etc/subuid and /etc/subgid grant you"))
+}
+
+/// A user namespace without maps: in it every id is the overflow id, and nothing can be owned.
+pub fn missing(place: &str) -> Error {
+    Error::new(Kind::Config, "the container has a user namespace of its own and no ids in it")
+        .at(place)
+        .help("write `uidMappings` and `gidMappings`, or leave the user namespace out")
+}
+
+impl IdMap {
+    /// Checks a list of config.json that stands at `place` by the kernel's rules.
+    fn of(mappings: &[LinuxIdMapping], place: &str) -> Result<Self> {
+        if mappings.len() > MOST {
+            let error = Error::new(
+                Kind::Config,
+                format!("{} extents, where the kernel takes {MOST}", mappings.len()),
+            );
+            return Err(error.at(place));
+        }
+        let mut extents: Vec<Extent> = Vec::with_capacity(mappings.len());
+        for (index, mapping) in mappings.iter().enumerate() {
+            let new =
+                Extent { inside: mapping.container_id(), outside: mapping.host_id(), length: mapping.size() };
+            let wrong =
+                |message: String| Err(Error::new(Kind::Config, message).at(format!("{place}/{index}")));
+            if new.length == 0 {
+                return wrong("an extent of no ids".to_owned());
+            }
+            if [new.inside, new.outside].iter().any(|first| first.checked_add(new.length).is_none()) {
+                return wrong(format!(
+                    "its last id ({} of them) is past 4294967294, the last there is",
+                    new.length
+                ));
+            }
+            for (other, old) in extents.iter().enumerate() {
+                let side = if overlap(old.inside, old.length, new.inside, new.length) {
+                    "container"
+                } else if overlap(old.outside, old.length, new.outside, new.length) {
+                    "machine"
+                } else {
+                    continue;
+                };
+                return wrong(format!("ids of the {side} that {place}/{other} maps already"));
+            }
+            extents.push(new);
+        }
+        Ok(Self(extents))
+    }
+
+    /// Id 0 of the container is `own`; the ones after it are the granted ranges, one behind the other.
+    fn behind(own: u32, granted: &[subordinate::Range]) -> Self {
+        let mut extents = vec![Extent { inside: 0, outside: own, length: 1 }];
+        let mut next = 1;
+        for range in granted.iter().take(MOST - 1) {
+            // What would go past the last id is left out; nobody asked for it.
+            let length = range.length.min(u32::MAX - next);
+            if length > 0 {
+                extents.push(Extent { inside: next, outside: range.first, length });
+                next += length;
+            }
+        }
+        Self(extents)
+    }
+
+    fn is_only(&self, id: u32) -> bool {
+        matches!(self.0[..], [Extent { outside, length: 1, .. }] if outside == id)
+    }
+
+    /// The runs of ids, in the order written.
+    pub fn extents(&self) -> &[Extent] {
+        &self.0
+    }
+
+    /// The id on the machine behind one in the container.
+    pub fn outside(&self, inside: u32) -> Option<u32> {
+        self.0.iter().find_map(|extent| {
+            let offset = inside.checked_sub(extent.inside).filter(|offset| *offset < extent.length)?;
+            Some(extent.outside + offset)
+        })
+    }
+
+    /// The text for /proc/PID/uid_map or gid_map, in one write(2).
+    pub fn text(&self) -> String {
+        self.0
+            .iter()
+            .map(|Extent { inside, outside, length }| format!("{inside} {outside} {length}\n"))
+            .collect()
+    }
+
+    /// The arguments of newuidmap(1) or newgidmap(1) for a process.
+    fn arguments(&self, pid: u32) -> Vec<String> {
+        let numbers = self.0.iter().flat_map(|extent| [extent.inside, extent.outside, extent.length]);
+        std::iter::once(pid).chain(numbers).map(|number| number.to_string()).collect()
+    }
+}
+
+fn overlap(first: u32, length: u32, other: u32, other_length: u32) -> bool {
+    first < other + other_length && other < first + length
+}
+
+/// The path of an executable file among the folders of `PATH`.
+pub fn program(name: &str) -> Option<PathBuf> {
+    let folders = std::env::var_os("PATH").unwrap_or_else(|| "/usr/bin:/bin:/usr/sbin:/sbin".into());
+    std::env::split_paths(&folders)
+        .filter(|folder| folder.is_absolute())
+        .map(|folder| folder.join(name))
+        .find(|path| path.is_file() && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok())
+}
+
+#[cfg(test)]
+mod tests;

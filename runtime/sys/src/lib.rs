@@ -1,0 +1,22 @@
+//! What the runtime asks of the kernel, and what all of its parts share: errors, ids, signals, files.
+//!
+//! Every system call that a container's first process makes goes through [`syscall::Kernel`], so that tests can record them or
+//! let one fail. `unsafe` stands in [`syscall`] and [`c_list`].
+#![cfg(target_os = "linux")]
+#![allow(clippy::similar_names, reason = "uid and gid, list and last: the words of the subject")]
+
+pub mod accounts;
+pub mod c_list;
+pub mod error;
+pub mod id;
+pub mod id_map;
+pub mod inside;
+pub mod kernel_file;
+pub mod machine;
+pub mod own_program;
+pub mod signals;
+pub mod syscall;
+pub mod timed;
+pub mod write_atomic;
+
+pub use error::{Error, Result};

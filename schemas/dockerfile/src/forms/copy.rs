@@ -1,0 +1,49 @@
+//! What `COPY` and `ADD` say.
+
+use super::super::refusal::Span;
+use super::word::{From, Word};
+
+/// What `COPY` and `ADD` do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Copy {
+    /// What is copied, at least one.
+    pub sources: Vec<Source>,
+    /// Where to, relative to `WORKDIR`.
+    pub target: Word,
+    /// `--from=`: whose files; the context's where absent.
+    pub from: Option<From>,
+    /// `--chown=user[:group]`; 0:0 where absent.
+    pub chown: Option<Word>,
+    /// `--chmod=`, octal once filled in: [`Variables::mode`](crate::Variables::mode).
+    pub chmod: Option<Word>,
+    /// `--exclude=`: patterns of a `.dockerignore`, relative to each source.
+    pub exclude: Vec<Word>,
+    /// `--parents`: the sources' folders are made in the target too; a `/./` in a source says from where on.
+    pub parents: bool,
+    /// `--link`: target folders are made anew, links in the image not followed.
+    pub link: bool,
+    /// `ADD --unpack=`: whether archives are unpacked; `ADD` does, `COPY` never.
+    pub unpack: bool,
+}
+
+/// A source of `COPY` and `ADD`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// A path or a glob below the root of the context, the stage or the image.
+    Path(Word),
+    /// A file written in the Dockerfile.
+    Heredoc(Heredoc),
+}
+
+/// A heredoc.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Heredoc {
+    /// Its name, which is the file's where the target is a folder.
+    pub name: String,
+    /// Its lines, leading tabs taken off where it is written `<<-`.
+    pub content: String,
+    /// Whether variables in it are filled in, by [`Variables::expand_heredoc`](crate::Variables::expand_heredoc); not where the name is quoted.
+    pub expand: bool,
+    /// Its lines' place.
+    pub span: Span,
+}

@@ -1,0 +1,188 @@
+//! `.dockerignore`: what of a context a build does not see; and `--exclude`, by the same patterns.
+//!
+//! The last pattern that matches a path, or a folder it is in, decides; one that begins with `!` takes it back. `**` stands
+//! for any number of folders. The rules are those of moby's patternmatcher, which every builder but the first ones uses:
+//! a `*` elsewhere never crosses a slash, a leading slash means nothing, and `#` begins a comment only at the very
+//! beginning of a line.
+
+use std::path::Path;
+
+use regex::Regex;
+use serde::{Deserialize, Serialize};
+
+use super::glob::{self, Token};
+use super::refusal::{Refusal, Refusals};
+
+/// Patterns of what is left out.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(try_from = "Vec<String>", into = "Vec<String>")]
+pub struct Ignore {
+    patterns: Vec<Pattern>,
+}
+
+#[derive(Clone, Debug)]
+struct Pattern {
+    /// As given, with its `!`.
+    written: String,
+    /// Whether it takes paths back.
+    back: bool,
+    /// Folders that all paths it matches are in, as far as it names them without wildcards.
+    folders: Vec<String>,
+    regex: Regex,
+}
+
+impl Ignore {
+    /// Reads a `.dockerignore`; all of its patterns that are not well formed, with their places.
+    pub fn read(text: &str) -> Result<Self, Refusals> {
+        let mut patterns = Vec::new();
+        let mut refusals = Vec::new();
+        let mut at = 0;
+        for line in text.split_inclusive('\n') {
+            let start = at;
+            at += line.len();
+            let line = if start == 0 { line.trim_start_matches('\u{feff}') } else { line };
+            let written = line.trim();
+            if line.starts_with('#') || written.is_empty() {
+                continue;
+            }
+            match Pattern::new(written) {
+                Ok(pattern) => patterns.push(pattern),
+                Err(why) => {
+                    let start = at - line.len() + line.find(written).unwrap_or(0);
+                    refusals.push(
+                        Refusal::new(start..start + written.len(), why)
+                            .help("write `\\` before a character that is to mean itself"),
+                    );
+                }
+            }
+        }
+        if refusals.is_empty() { Ok(Self { patterns }) } else { Err(Refusals(refusals)) }
+    }
+
+    /// Patterns one by one, such as those of `--exclude`; the first that is not well formed, in words.
+    pub fn of<'a>(patterns: impl IntoIterator<Item = &'a str>) -> Result<Self, String> {
+        Ok(Self { patterns: patterns.into_iter().map(Pattern::new).collect::<Result<_, _>>()? })
+    }
+
+    /// Whether nothing is left out.
+    pub fn is_empty(&self) -> bool {
+        self.patterns.is_empty()
+    }
+
+    /// Whether a path, relative to the root, is left out.
+    pub fn excludes(&self, path: &Path) -> bool {
+        let path = path.to_string_lossy();
+        let path = path.trim_matches('/');
+        let mut excluded = false;
+        for pattern in &self.patterns {
+            if pattern.back == excluded
+                && (pattern.matches(path) || parents(path).any(|above| pattern.matches(above)))
+            {
+                excluded = !pattern.back;
+            }
+        }
+        excluded
+    }
+
+    /// Whether something below a folder that is left out may be taken back, so that it must be looked into.
+    pub fn enters(&self, folder: &Path) -> bool {
+        let folder = folder.to_string_lossy();
+        let names: Vec<&str> = folder.split('/').filter(|name| !name.is_empty()).collect();
+        self.patterns
+            .iter()
+            .any(|pattern| pattern.back && names.iter().zip(&pattern.folders).all(|(name, own)| name == own))
+    }
+}
+
+/// The folders that a path is in, the outermost first.
+fn parents(path: &str) -> impl Iterator<Item = &str> {
+    path.match_indices('/').map(|(at, _)| &path[..at])
+}
+
+impl Pattern {
+    fn new(written: &str) -> Result<Self, String> {
+        let (back, rest) = match written.trim().strip_prefix('!') {
+            Some(rest) => (true, rest.trim()),
+            None => (false, written.trim()),
+        };
+        if rest.is_empty() {
+            return Err("a `!` takes nothing back".to_owned());
+        }
+        let clean = clean(rest);
+        let regex = Regex::new(&expression(&clean)?).map_err(|_| format!("`{clean}` is too long"))?;
+        let folders =
+            clean.split('/').take_while(|name| !glob::is_pattern(name)).map(str::to_owned).collect();
+        Ok(Self { written: written.to_owned(), back, folders, regex })
+    }
+
+    fn matches(&self, path: &str) -> bool {
+        self.regex.is_match(path)
+    }
+}
+
+/// A path without `.`, `..` where it can go, slashes too many and the one at the beginning: Go's `filepath.Clean`.
+fn clean(path: &str) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for name in path.split('/') {
+        match name {
+            "" | "." => {}
+            ".." if names.last().is_some_and(|last| *last != "..") => {
+                names.pop();
+            }
+            ".." if path.starts_with('/') => {}
+            name => names.push(name),
+        }
+    }
+    if names.is_empty() { ".".to_owned() } else { names.join("/") }
+}
+
+/// The regular expression that a pattern means.
+fn expression(pattern: &str) -> Result<String, String> {
+    // What is behind a leading `**` is the end of the path, wherever it stands, unless it has wildcards of its own.
+    if let Some(rest) = pattern.strip_prefix("**")
+        && !glob::is_pattern(rest)
+    {
+        let before = if rest.starts_with('/') { "^(?s:.*/)?" } else { "^(?s:.*)" };
+        return Ok(format!("{before}{}$", regex::escape(rest.trim_start_matches('/'))));
+    }
+    let mut out = "^(?s)".to_owned();
+    let mut rest = glob::tokens(pattern)?.into_iter().peekable();
+    while let Some(token) = rest.next() {
+        match token {
+            Token::Star if rest.next_if_eq(&Token::Star).is_some() => {
+                rest.next_if_eq(&Token::Literal('/'));
+                out.push_str(if rest.peek().is_none() { ".*" } else { "(?:.*/)?" });
+            }
+            Token::Star => out.push_str("[^/]*"),
+            Token::One => out.push_str("[^/]"),
+            Token::Literal(c) => out.push_str(&regex::escape(c.encode_utf8(&mut [0; 4]))),
+            Token::Class(negated, ranges) => {
+                // No name has a NUL, so that it changes nothing; a class of `z-a` alone would be empty without.
+                out.push_str(if negated { "[^\\x00" } else { "[\\x00" });
+                for (first, last) in ranges.into_iter().filter(|(first, last)| first <= last) {
+                    out += &format!("\\x{{{:x}}}-\\x{{{:x}}}", u32::from(first), u32::from(last));
+                }
+                out.push(']');
+            }
+        }
+    }
+    out.push('$');
+    Ok(out)
+}
+
+impl TryFrom<Vec<String>> for Ignore {
+    type Error = String;
+
+    fn try_from(patterns: Vec<String>) -> Result<Self, String> {
+        Self::of(patterns.iter().map(String::as_str))
+    }
+}
+
+impl From<Ignore> for Vec<String> {
+    fn from(ignore: Ignore) -> Self {
+        ignore.patterns.into_iter().map(|pattern| pattern.written).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,76 @@
+//! What files are taken from: a stage, or an image.
+
+use jobc_schema::Reference;
+
+use super::super::forms::From;
+use super::super::refusal::{Refusal, Rule, Span};
+use super::scope::{Problems, Scope};
+
+/// What `--from=` names: a stage before this one, else an image.
+pub(super) fn source(text: &str, span: Span, scope: &mut Scope<'_>) -> Option<From> {
+    if text.contains('$') {
+        scope.problems.wrong_by(
+            Rule::Source,
+            span,
+            "`from` takes no variables",
+            "give the image a name at the top, `FROM $IMAGE AS name`, and write that",
+        );
+        return None;
+    }
+    let lower = text.to_ascii_lowercase();
+    let named = scope.earlier.iter().rev().find(|stage| stage.name.as_deref() == Some(&lower));
+    let number = text.parse::<usize>().ok();
+    let found = named.or_else(|| scope.earlier.iter().find(|stage| Some(stage.number) == number));
+    if let Some(stage) = found {
+        return Some(From::Stage(stage.index));
+    }
+    if scope.deferred {
+        return Some(From::Image { reference: text.to_owned(), platform: None, span });
+    }
+    if scope.own == Some(&lower) || number == Some(scope.earlier.len()) {
+        scope.problems.wrong_by(
+            Rule::Source,
+            span,
+            format!("`{text}` is this stage itself"),
+            "a stage takes from those above it",
+        );
+        return None;
+    }
+    if number.is_some() || scope.later.contains(&lower) {
+        let message = match number {
+            Some(number) if number > scope.earlier.len() + scope.later.len() => {
+                format!("there is no stage {number}")
+            }
+            _ => format!("the stage `{text}` comes later"),
+        };
+        scope.problems.wrong_by(
+            Rule::Source,
+            span,
+            message,
+            "a stage takes from those above it, whose numbers begin at 0",
+        );
+        return None;
+    }
+    if lower == "scratch" {
+        return Some(From::Scratch);
+    }
+    image(text, None, span, scope.problems)
+}
+
+/// An image by its reference, where that is well formed.
+pub(crate) fn image(
+    text: &str,
+    platform: Option<String>,
+    span: Span,
+    problems: &mut Problems,
+) -> Option<From> {
+    if let Err(error) = text.parse::<Reference>() {
+        // The place of the mistake, where the name stands in the file as it is.
+        let inner = span.start + error.span.start..span.start + error.span.end;
+        let exact = span.len() == text.len() && !error.span.is_empty();
+        let place = if exact { inner } else { span };
+        problems.wrong.push(Refusal::new(place, error.finding()).help(error.help()).rule(Rule::Reference));
+        return None;
+    }
+    Some(From::Image { reference: text.to_owned(), platform, span })
+}

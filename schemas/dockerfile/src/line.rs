@@ -1,0 +1,154 @@
+//! A line of a Dockerfile, with a place in the file for every byte of it.
+
+use super::forms::Word;
+use super::refusal::Span;
+
+/// An instruction: its lines in one, and the heredocs behind it.
+#[derive(Debug)]
+pub(super) struct Line {
+    pub(super) text: String,
+    /// Where pieces of `text` begin, there and in the file.
+    pub(super) pieces: Vec<(usize, usize)>,
+    pub(super) heredocs: Vec<Raw>,
+    /// All of it.
+    pub(super) span: Span,
+}
+
+/// A part of a line.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Part<'a> {
+    pub(super) line: &'a Line,
+    pub(super) start: usize,
+    pub(super) end: usize,
+}
+
+/// A heredoc as it stands in the file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Raw {
+    /// Its name without quotes.
+    pub(super) name: String,
+    /// Whether leading tabs are taken off: `<<-`.
+    pub(super) chomp: bool,
+    /// Whether its name stands without quotes.
+    pub(super) expand: bool,
+    /// Its lines, tabs and all.
+    pub(super) content: String,
+    /// Their place.
+    pub(super) span: Span,
+    /// Where the line with its name ends.
+    pub(super) end: usize,
+}
+
+/// The lines of the file as they stand there.
+pub(super) struct Physical<'a> {
+    pub(super) text: &'a str,
+    pub(super) at: usize,
+}
+
+impl<'a> Physical<'a> {
+    /// The next line's place and text, its end of line included.
+    pub(super) fn next(&mut self) -> Option<(usize, &'a str)> {
+        let rest = &self.text[self.at..];
+        if rest.is_empty() {
+            return None;
+        }
+        let end = rest.find('\n').map_or(rest.len(), |at| at + 1);
+        let line = (self.at, &rest[..end]);
+        self.at += end;
+        Some(line)
+    }
+
+    pub(super) fn back(&mut self, at: usize) {
+        self.at = at;
+    }
+}
+
+impl Line {
+    /// Adds a line of the file; whether it goes on in the next.
+    pub(super) fn push(&mut self, at: usize, line: &str, escape: char) -> bool {
+        let content = line.trim_end_matches(['\r', '\n']);
+        self.span.end = at + content.len();
+        let (content, goes_on) = match continued(content, escape) {
+            Some(content) => (content, true),
+            None => (content, false),
+        };
+        self.pieces.push((self.text.len(), at));
+        self.text.push_str(content);
+        goes_on
+    }
+
+    /// The place of a range of `text`.
+    fn place(&self, start: usize, end: usize) -> Span {
+        // The piece that a byte is in is the last that begins at it or before.
+        let piece = |at: usize| {
+            let index = self.pieces.partition_point(|(begin, _)| *begin <= at).saturating_sub(1);
+            let (begin, source) = self.pieces[index];
+            source + (at - begin)
+        };
+        if start >= end {
+            // Nothing: behind what stands before it.
+            let at = start.checked_sub(1).map_or_else(|| piece(0), |before| piece(before) + 1);
+            return at..at;
+        }
+        piece(start)..piece(end - 1) + 1
+    }
+
+    /// All of it, blanks around left out.
+    pub(super) fn part(&self) -> Part<'_> {
+        Part { line: self, start: 0, end: self.text.len() }.trim()
+    }
+}
+
+/// The line without the escape character at its end, where it has one that nothing escapes.
+fn continued(line: &str, escape: char) -> Option<&str> {
+    let before = line.trim_end_matches([' ', '\t']).strip_suffix(escape)?;
+    (!before.ends_with(escape)).then_some(before)
+}
+
+impl<'a> Part<'a> {
+    pub(super) fn text(&self) -> &'a str {
+        &self.line.text[self.start..self.end]
+    }
+
+    /// Its place in the file.
+    pub(super) fn span(&self) -> Span {
+        self.line.place(self.start, self.end)
+    }
+
+    /// A part of this part.
+    pub(super) fn slice(&self, start: usize, end: usize) -> Self {
+        Self { line: self.line, start: self.start + start, end: self.start + end }
+    }
+
+    pub(super) fn trim(&self) -> Self {
+        let text = self.text();
+        let start = text.len() - text.trim_start().len();
+        self.slice(start, start + text.trim().len())
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.start == self.end
+    }
+
+    /// It as a word.
+    pub(super) fn word(&self) -> Word {
+        Word { text: self.text().to_owned(), span: self.span() }
+    }
+
+    /// Up to the first blank, and what stands behind the blanks.
+    pub(super) fn split_first(&self) -> (Self, Self) {
+        let text = self.text();
+        let end = text.find(char::is_whitespace).unwrap_or(text.len());
+        (self.slice(0, end), self.slice(end, text.len()).trim())
+    }
+}
+
+impl Raw {
+    /// Its lines as the one who wrote them means them.
+    pub(super) fn text(&self) -> String {
+        if !self.chomp {
+            return self.content.clone();
+        }
+        self.content.split_inclusive('\n').map(|line| line.trim_start_matches('\t')).collect()
+    }
+}

@@ -1,0 +1,159 @@
+//! Lines joined to instructions, with a place in the file for every byte of them.
+//!
+//! A line that ends with the escape character goes on in the next; comments and empty lines between are left out, blanks
+//! at the beginning of a later line are kept. Comments before anything else may be directives.
+
+use super::heredoc;
+use super::line::{Line, Physical};
+use super::refusal::Refusal;
+
+/// What comments at the top tell the reader.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Directives {
+    /// `# escape=`.
+    pub(super) escape: char,
+}
+
+/// What a file consists of.
+pub(super) struct Read {
+    pub(super) directives: Directives,
+    pub(super) lines: Vec<Line>,
+    pub(super) refusals: Vec<Refusal>,
+    pub(super) remarks: Vec<Refusal>,
+}
+
+/// Reads a whole file.
+pub(super) fn read(text: &str) -> Read {
+    let mut rest =
+        Physical { text, at: if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 } };
+    let mut read = Read {
+        directives: Directives { escape: '\\' },
+        lines: Vec::new(),
+        refusals: Vec::new(),
+        remarks: Vec::new(),
+    };
+    directives(&mut rest, &mut read);
+    instructions(&mut rest, &mut read);
+    read
+}
+
+/// Reads one instruction that stood behind an `ONBUILD`.
+pub(super) fn trigger(text: &str, escape: char) -> Read {
+    let mut read = Read {
+        directives: Directives { escape },
+        lines: Vec::new(),
+        refusals: Vec::new(),
+        remarks: Vec::new(),
+    };
+    instructions(&mut Physical { text, at: 0 }, &mut read);
+    read
+}
+
+fn directives(rest: &mut Physical<'_>, read: &mut Read) {
+    let mut seen = Vec::new();
+    while let Some((at, line)) = rest.next() {
+        let Some((name, value)) = directive(line.trim()) else {
+            rest.back(at);
+            return;
+        };
+        let name = name.to_ascii_lowercase();
+        let start = at + line.find(value).unwrap_or(0);
+        let span = start..start + value.len();
+        if seen.contains(&name) {
+            read.refusals
+                .push(Refusal::new(span, format!("there are two directives `{name}`")).help("keep one"));
+            continue;
+        }
+        match name.as_str() {
+            "escape" => match value {
+                "\\" => {}
+                "`" => read.directives.escape = '`',
+                _ => read.refusals.push(
+                    Refusal::new(span, format!("`{value}` cannot be the escape character"))
+                        .help("write a backslash or a grave accent"),
+                ),
+            },
+            "syntax" if !is_docker(value) => read.refusals.push(
+                Refusal::new(span, format!("the syntax `{value}` is another language than this builder reads"))
+                    .help("write `docker/dockerfile:1` or leave the line out; for other frontends take `--builder docker`"),
+            ),
+            // What the checks of other builders leave out says nothing to this one.
+            "syntax" | "check" => {}
+            _ => {
+                rest.back(at);
+                return;
+            }
+        }
+        seen.push(name);
+    }
+}
+
+/// `# name = value`.
+fn directive(line: &str) -> Option<(&str, &str)> {
+    let (name, value) = line.strip_prefix('#')?.split_once('=')?;
+    let (name, value) = (name.trim(), value.trim());
+    let good = name.starts_with(|c: char| c.is_ascii_alphabetic())
+        && name.chars().all(|c| c.is_ascii_alphanumeric());
+    (good && !value.is_empty()).then_some((name, value))
+}
+
+/// Whether a `# syntax=` is that of Docker's own language, version 1.
+fn is_docker(value: &str) -> bool {
+    let value = value.strip_prefix("docker.io/").unwrap_or(value);
+    let Some(version) =
+        value.strip_prefix("docker/dockerfile").map(|rest| rest.strip_prefix("-upstream").unwrap_or(rest))
+    else {
+        return false;
+    };
+    let version = version.split('@').next().unwrap_or_default();
+    let of_one = |version: &str| {
+        version == "latest"
+            || version == "labs"
+            || version == "master"
+            || version.split(['.', '-']).next().is_some_and(|major| major == "1")
+    };
+    version.is_empty() || version.strip_prefix(':').is_some_and(of_one)
+}
+
+fn instructions(rest: &mut Physical<'_>, read: &mut Read) {
+    let escape = read.directives.escape;
+    while let Some((at, line)) = rest.next() {
+        let content = line.trim_start();
+        if content.is_empty() || content.starts_with('#') {
+            continue;
+        }
+        let start = at + line.len() - content.len();
+        let mut joined =
+            Line { text: String::new(), pieces: Vec::new(), heredocs: Vec::new(), span: start..start };
+        let mut goes_on = joined.push(start, content, escape);
+        let mut gap = None;
+        while goes_on {
+            let Some((at, line)) = rest.next() else { break };
+            if line.trim().is_empty() {
+                gap = gap.or(Some(at..at + line.trim_end_matches(['\r', '\n']).len()));
+            } else if !line.trim_start().starts_with('#') {
+                goes_on = joined.push(at, line, escape);
+            }
+        }
+        if joined.text.trim().is_empty() {
+            continue;
+        }
+        if let Some(gap) = gap {
+            read.remarks.push(
+                Refusal::new(gap, "an empty line inside an instruction")
+                    .help("leave it out, or begin it with `#`: the instruction goes on behind it"),
+            );
+        }
+        match heredoc::take(&joined, rest) {
+            Ok(heredocs) => joined.heredocs = heredocs,
+            Err(refusal) => read.refusals.push(refusal),
+        }
+        if let Some(last) = joined.heredocs.last() {
+            joined.span.end = last.end;
+        }
+        read.lines.push(joined);
+    }
+}
+
+#[cfg(test)]
+mod tests;

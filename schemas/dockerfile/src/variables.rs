@@ -1,0 +1,141 @@
+//! What `$NAME` means at a line of a stage.
+//!
+//! A variable is one of `ENV`, the base image's among them, else one of the stage's `ARG`s: `ENV` wins wherever both are
+//! set, as the reference says, also where the `ARG` comes later. An `ARG`'s value is the one given for the build, else its
+//! default, else what an `ARG` of that name before the first `FROM` has.
+
+use indexmap::IndexMap;
+
+use super::arguments::Arguments;
+use super::build::{Build, Inspection};
+use super::expand;
+use super::forms::{Arg, Heredoc, Word};
+use super::refusal::Refusal;
+
+/// Arguments that a builder takes without an `ARG`; they are in no image and no cache.
+pub const PROXIES: &[&str] = &[
+    "HTTP_PROXY",
+    "http_proxy",
+    "HTTPS_PROXY",
+    "https_proxy",
+    "FTP_PROXY",
+    "ftp_proxy",
+    "NO_PROXY",
+    "no_proxy",
+    "ALL_PROXY",
+    "all_proxy",
+];
+
+/// The variables of a stage while it is built, line after line.
+#[derive(Clone, Debug)]
+pub struct Variables<'a> {
+    arguments: &'a Arguments,
+    escape: char,
+    env: IndexMap<String, String>,
+    args: IndexMap<String, String>,
+    /// Whether what has no value stays as it is written.
+    keeps: bool,
+}
+
+impl<'a> Variables<'a> {
+    /// Those of a stage that stands on an image, or on another stage, with this `ENV`.
+    pub fn new(build: &'a Build, env: IndexMap<String, String>) -> Self {
+        Self { arguments: &build.arguments, escape: build.escape, env, args: IndexMap::new(), keeps: false }
+    }
+
+    /// Those of a stage whose base is not there: what has no value stays as it is written, for the base may give it one.
+    pub fn without_base(file: &'a Inspection, env: IndexMap<String, String>) -> Self {
+        Self { arguments: &file.arguments, escape: file.escape, env, args: IndexMap::new(), keeps: true }
+    }
+
+    /// `ENV` so far, the base image's first: what the image's configuration gets.
+    pub fn env(&self) -> &IndexMap<String, String> {
+        &self.env
+    }
+
+    /// The `ARG`s of the stage so far that have a value: what a cached `RUN` depends on besides `ENV`.
+    pub fn args(&self) -> &IndexMap<String, String> {
+        &self.args
+    }
+
+    /// What the command of a `RUN` has in its environment: proxies that were given, `ARG`s, and `ENV` over them.
+    pub fn of_command(&self) -> IndexMap<String, String> {
+        let given = |name: &&str| Some(((*name).to_owned(), self.arguments.given.get(*name)?.clone()));
+        let mut all: IndexMap<String, String> = PROXIES.iter().filter_map(given).collect();
+        let own = self.args.iter().chain(&self.env);
+        all.extend(own.map(|(name, value)| (name.clone(), value.clone())));
+        all
+    }
+
+    /// Carries out `ARG`.
+    pub fn declare(&mut self, args: &[Arg]) -> Result<(), Refusal> {
+        for arg in args {
+            let name = self.expand(&arg.name)?;
+            let value = match (self.arguments.given.get(&name), &arg.default) {
+                (Some(given), _) => Some(given.clone()),
+                (None, Some(default)) => Some(self.expand(default)?),
+                (None, None) => self.arguments.known(&name).cloned(),
+            };
+            if let Some(value) = value {
+                self.args.insert(name, value);
+            }
+        }
+        Ok(())
+    }
+
+    /// Carries out `ENV`: every value is made of what was set before the line. Returns what was set.
+    pub fn set(&mut self, pairs: &[(Word, Word)]) -> Result<Vec<(String, String)>, Refusal> {
+        let pairs = self.pairs(pairs)?;
+        self.env.extend(pairs.iter().cloned());
+        Ok(pairs)
+    }
+
+    /// Names and values of `LABEL`, or of `ENV`, filled in.
+    pub fn pairs(&self, pairs: &[(Word, Word)]) -> Result<Vec<(String, String)>, Refusal> {
+        pairs.iter().map(|(name, value)| Ok((self.expand(name)?, self.expand(value)?))).collect()
+    }
+
+    /// A word with its quotes taken off and its variables filled in.
+    pub fn expand(&self, word: &Word) -> Result<String, Refusal> {
+        let expand = if self.keeps { expand::expand_known } else { expand::expand };
+        expand(&word.text, self.escape, &|name| self.value(name)).map_err(|why| refused(word, why))
+    }
+
+    /// The words that a word becomes: `EXPOSE $PORTS`.
+    pub fn expand_words(&self, word: &Word) -> Result<Vec<String>, Refusal> {
+        expand::words(&word.text, self.escape, &|name| self.value(name)).map_err(|why| refused(word, why))
+    }
+
+    /// The file that a heredoc of `COPY` stands for.
+    pub fn expand_heredoc(&self, heredoc: &Heredoc) -> Result<String, Refusal> {
+        if !heredoc.expand {
+            return Ok(heredoc.content.clone());
+        }
+        expand::heredoc(&heredoc.content, &|name| self.value(name))
+            .map_err(|why| Refusal::new(heredoc.span.clone(), why))
+    }
+
+    /// The permissions of `--chmod`, at most 07777.
+    pub fn mode(&self, word: &Word) -> Result<u32, Refusal> {
+        let text = self.expand(word)?;
+        u32::from_str_radix(&text, 8)
+            .ok()
+            .filter(|mode| *mode <= 0o7777 && !text.starts_with('+'))
+            .ok_or_else(|| {
+                Refusal::new(word.span.clone(), format!("`--chmod={text}` is no mode"))
+                    .help("write it in octal digits, such as `755`; letters such as `u+x` are not supported")
+            })
+    }
+
+    fn value(&self, name: &str) -> Option<String> {
+        self.env.get(name).or_else(|| self.args.get(name)).cloned()
+    }
+}
+
+fn refused(word: &Word, why: String) -> Refusal {
+    let refusal = Refusal::new(word.span.clone(), why);
+    if refusal.message.contains("quote") {
+        return refusal.help("where a path has blanks, write the JSON form: `[\"a b\", \"/to\"]`");
+    }
+    refusal
+}
