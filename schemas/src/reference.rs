@@ -191,7 +191,7 @@ impl ReferenceError {
         match &self.why {
             Why::Empty => "write a name such as `python:3.12-slim`".to_owned(),
             Why::Tag(_) => {
-                "a tag has up to 128 letters, digits, `_`, `.` and `-`, and begins with none of the last two"
+                "a tag has up to 128 letters, digits, `_`, `.` and `-`, and does not begin with `.` or `-`"
                     .to_owned()
             }
             Why::Digest(error) => error.help().to_owned(),

@@ -157,13 +157,13 @@ def time_limits(jobs):
     """An attempt's, which is tried again, and the job's."""
     roles = {"a": {"run": FOREVER, "timeout": "1s", "grace_period": "1s", "retry": {"max": 1, "backoff": "0s", "on_exit_codes": [124]}}}
     run(jobs, "judged-timeout", roles, 1, r"failed: `a` reached min_failed 1 \(a-0, attempt 2: exit \d+, time limit 1s reached\)")
+    # The job's time runs while its containers are made, which on a busy host may take a second.
     roles = {"a": {"run": FOREVER, "instances": 2}, "b": {"run": "true"}}
-    began = time.monotonic()
-    run(jobs, "judged-deadline", roles, 124, "timed out after 1s: 2 tasks were still running", timeout="1s")
+    run(jobs, "judged-deadline", roles, 124, "timed out after 5s: 2 tasks were still running", timeout="5s")
     roles = {"a": {"run": "trap '' TERM; while :; do sleep 0.1; done", "grace_period": "2s"}}
     began = time.monotonic()
-    run(jobs, "judged-grace", roles, 124, "timed out after 1s: 1 task was still running", timeout="1s")
-    if not 2.9 < time.monotonic() - began < 8:
+    run(jobs, "judged-grace", roles, 124, "timed out after 5s: 1 task was still running", timeout="5s")
+    if not 6.9 < time.monotonic() - began < 15:
         yield f"TERM and KILL took {time.monotonic() - began:.1f} s"
 
 

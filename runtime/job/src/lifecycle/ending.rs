@@ -113,12 +113,12 @@ impl Lifecycle {
         self.end_job(time, Verdict::could_not_start(format!("{what}: {why}"), None), None);
     }
 
-    /// How many programs run.
+    /// How many programs run, or were let go a moment ago: their starts are seen one after the other.
     fn running(&self) -> usize {
         self.tasks
             .iter()
             .zip(&self.courses)
-            .filter(|(task, course)| task.state.is_alive() && course.started)
+            .filter(|(task, course)| task.state.is_alive() && course.let_go)
             .count()
     }
 

@@ -47,6 +47,19 @@ fn what_is_not_let_go_yet_is_removed() {
 }
 
 #[test]
+fn the_jobs_time_is_up_before_every_start_is_seen() {
+    insta::assert_snapshot!(check(
+        &json!({"timeout_seconds": 1, "roles": {"main": {"instances": 2}}}),
+        "0 prepared
+         0 created *
+         1 started main-0
+         1 started main-1
+         2 ended main-0 -15
+         2 ended main-1 -15"
+    ));
+}
+
+#[test]
 fn a_job_that_was_not_prepared_ends_at_once() {
     insta::assert_snapshot!(check(&json!({"roles": {"main": {}}}), "0 kill"));
     insta::assert_snapshot!(check(
