@@ -9,7 +9,7 @@ use jobc_schema::Pointer;
 use crate::diagnostic::{Code, Diagnostic, DocumentId, Place, Severity, codes};
 use crate::document::{Document, Node, Value};
 
-/// Findings about names, which are true whatever was taken out.
+/// Findings about names, which are true whatever was taken out: names that are not there, and names that cannot be any.
 const NAMES: &[Code] = &[
     codes::PARAM_UNKNOWN,
     codes::PARAM_MISSING,
@@ -18,6 +18,7 @@ const NAMES: &[Code] = &[
     codes::EXPRESSION_PLACE,
     codes::SECRET_PLACE,
     codes::IMAGE_UNKNOWN,
+    codes::IMAGE_REFERENCE,
     codes::VOLUME_UNKNOWN,
     codes::SECRET_UNKNOWN,
     codes::PORT_UNKNOWN,
