@@ -16,7 +16,7 @@ pub(crate) struct LogsArgs {
     /// Number of lines to show from the end of each task's output [default: all]
     #[arg(long, short = 'n', value_name = "LINES")]
     pub tail: Option<u64>,
-    /// Show lines since a time, such as `10m` ago or `2026-11-21T13:31:53Z` [default: all]
+    /// Show only lines newer than a duration (`10m`) or a time (`2026-11-21T13:31:53Z`) [default: all]
     #[arg(long, value_name = "TIME", value_parser = parse_moment)]
     pub since: Option<Time>,
     /// Show the time of each line
