@@ -1,4 +1,5 @@
-//! The command line.
+//! The command line. Doc comments of commands and options are their help texts: what it does, then `[default: ...]`.
+#![allow(rustdoc::broken_intra_doc_links)] // `[default: ...]` is no link
 
 mod format;
 #[cfg(target_os = "linux")]
@@ -9,6 +10,7 @@ pub(crate) mod image;
 pub(crate) mod jobs;
 #[cfg(target_os = "linux")]
 pub(crate) mod lock;
+mod overview;
 #[cfg(target_os = "linux")]
 pub(crate) mod run;
 mod values;
@@ -22,24 +24,43 @@ use jobc_schema::BackendName;
 use jobc_schema::target::GpuInjection;
 
 pub(crate) use format::FormatArg;
-use values::parse_set;
+use values::{LAST, parse_set};
 
 #[cfg(target_os = "linux")]
 use {gpu::GpuArgs, image::ImageArgs, jobs::JobCommand, lock::LockArgs, run::RunArgs};
 
-/// Compile one job file into Dockerfiles, OCI bundles, cgroup files, Kubernetes manifests and OpenPAI jobs.
+/// Compile a job file into Dockerfiles, OCI bundles, cgroup files, Kubernetes manifests and OpenPAI jobs, or run it on
+/// this host.
 #[derive(Debug, Parser)]
-#[command(name = "jobc", version, max_term_width = 100)]
+#[command(
+    name = "jobc",
+    version,
+    max_term_width = 100,
+    after_help = "Run `jobc COMMAND --help` for the options of a command."
+)]
 pub(crate) struct Args {
-    /// How findings are shown
-    #[arg(long, global = true, value_enum, default_value_t = FormatArg::Text)]
+    /// Output format of findings
+    #[arg(long, global = true, value_enum, default_value_t = FormatArg::Text, display_order = LAST)]
     pub format: FormatArg,
-    /// When to use colours
-    #[arg(long, global = true, value_enum, default_value_t = ColourArg::Auto, env = "JOBC_COLOR", value_name = "WHEN", alias = "color")]
-    pub colour: ColourArg,
+    /// When to use colors
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        default_value_t = ColorArg::Auto,
+        env = "JOBC_COLOR",
+        value_name = "WHEN",
+        alias = "colour",
+        display_order = LAST
+    )]
+    pub color: ColorArg,
     #[command(subcommand)]
     pub command: Command,
 }
+
+/// What `jobc run` does: [`Command`] and [`OnlyRun`] both show it.
+#[cfg(target_os = "linux")]
+const ABOUT_RUN: &str = "Run a job file, a built plan or an OCI bundle on this host";
 
 impl Args {
     /// All commands, with `oci`, whose options are those of a crate of its own.
@@ -47,76 +68,86 @@ impl Args {
         let own = Self::command();
         #[cfg(target_os = "linux")]
         let own = own.subcommand(jobc_oci::command().name("oci"));
-        own
+        let template = overview::template(&own);
+        own.help_template(template)
     }
 }
 
+/// The commands; `overview` has their order in `jobc --help`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Write everything a job needs to run at its targets
+    /// Compile a job file into the files of each target
     Build(BuildArgs),
-    /// Check a job without writing anything
+    /// Check a job file without writing anything
     Check(CheckArgs),
-    /// Run a job, a built plan or one bundle on this machine
     #[cfg(target_os = "linux")]
+    #[command(about = ABOUT_RUN)]
     Run(RunArgs),
     #[cfg(target_os = "linux")]
     #[command(flatten)]
     Job(JobCommand),
-    /// Fetch, show and send images
+    /// Manage images: pull, build, import, save, push
     #[cfg(target_os = "linux")]
     Image(ImageArgs),
-    /// Show the GPUs of this machine and who has them
+    /// List GPUs and GPU leases, and write CDI files
     #[cfg(target_os = "linux")]
     Gpu(GpuArgs),
-    /// Write down the digest that each of a job's images stands for, in jobc.lock
+    /// Record the digests of a job's images in jobc.lock
     #[cfg(target_os = "linux")]
     Lock(LockArgs),
-    /// Print the plan: what was decided, with every default filled in
+    /// Print the resolved plan, with all defaults
+    ///
+    /// The plan is YAML. With `--format json` it is the content of plan.json.
     Plan(PlanArgs),
     /// Print a JSON Schema
     Schema {
-        /// Which format
+        /// Schema to print
         #[arg(value_enum, default_value_t = SchemaArg::Job)]
         name: SchemaArg,
     },
-    /// Explain a diagnostic code; without one, list all
+    /// Explain a diagnostic code, or list all codes
     Explain {
-        /// The code, such as J0101
+        /// Diagnostic code, such as `J0101` [default: list all codes]
         code: Option<String>,
     },
-    /// Show what each backend can express
+    /// Show which fields each backend supports
+    ///
+    /// `--format json` adds the reasons.
     Backends {
-        /// Judge by the settings of this target of `targets.yaml`
-        #[arg(long)]
+        /// Use the settings of this target of `targets.yaml` [default: the built-in targets]
+        #[arg(long, value_name = "NAME")]
         target: Option<String>,
     },
-    /// Rewrite a job of OpenPAI's as a job file
+    /// Convert an OpenPAI job to a job file
     Import(ImportArgs),
-    /// Write a starter job
+    /// Create a starter job from an example
     Init(InitArgs),
-    /// Speak the Language Server Protocol on standard input and output, for editors
+    /// Start the language server for editors
+    ///
+    /// The server speaks the Language Server Protocol (LSP) on stdin and stdout.
     Lsp {
-        /// What editors often add; standard input and output are the only way there is
+        /// Accepted for compatibility; the server always uses stdin and stdout
         #[arg(long, hide = true)]
         stdio: bool,
     },
-    /// Show what this machine can do for containers, and how to get what is missing
+    /// Check whether this host can run containers, and suggest fixes
+    ///
+    /// The checks change nothing on the host. The exit status is 0 if the user can run containers, and 1 if not.
     #[cfg(target_os = "linux")]
     Doctor {
-        /// Carry out the steps of one try, in this process
+        /// Run the steps of one probe in this process
         #[arg(long, hide = true, value_name = "STEPS")]
         probe: Option<String>,
     },
-    /// Print a shell's completion script
+    /// Print a shell completion script
     Completions {
-        /// The shell
+        /// Shell that reads the script
         #[arg(value_enum)]
         shell: Shell,
     },
-    /// Print the manual page
+    /// Print a manual page
     Man {
-        /// The command whose page to print
+        /// Command to describe [default: jobc itself]
         command: Option<String>,
     },
 }
@@ -124,51 +155,62 @@ pub(crate) enum Command {
 /// `jobc run` alone: a start must not wait for the options of every other command to be laid out.
 #[cfg(target_os = "linux")]
 #[derive(Debug, Parser)]
-#[command(
-    name = "jobc run",
-    bin_name = "jobc run",
-    about = "Run a job, a built plan or one bundle on this machine",
-    max_term_width = 100
-)]
+#[command(name = "jobc run", bin_name = "jobc run", about = ABOUT_RUN, max_term_width = 100)]
 pub(crate) struct OnlyRun {
-    /// How findings are shown
-    #[arg(long, value_enum, default_value_t = FormatArg::Text)]
+    /// Output format of findings
+    #[arg(long, value_enum, default_value_t = FormatArg::Text, display_order = LAST)]
     pub format: FormatArg,
-    /// When to use colours
-    #[arg(long, value_enum, default_value_t = ColourArg::Auto, env = "JOBC_COLOR", value_name = "WHEN", alias = "color")]
-    pub colour: ColourArg,
+    /// When to use colors
+    #[arg(
+        long,
+        value_enum,
+        default_value_t = ColorArg::Auto,
+        env = "JOBC_COLOR",
+        value_name = "WHEN",
+        alias = "colour",
+        display_order = LAST
+    )]
+    pub color: ColorArg,
     #[command(flatten)]
     pub run: RunArgs,
 }
 
-/// What `build`, `check` and `plan` read.
+/// Arguments of `build`, `check` and `plan`.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct JobArgs {
-    /// The job file, or `-` for standard input; `job.yaml` of this folder unless given
+    /// Job file, or `-` for stdin [default: `job.yaml` in the current directory]
+    ///
+    /// A directory stands for the `job.yaml`, `job.yml` or `job.json` in it.
     pub job: Option<Utf8PathBuf>,
-    /// Set a parameter; may be repeated
+    /// Set a parameter (repeatable)
+    ///
+    /// Example: `--set epochs=3`. It takes precedence over `--params`.
     #[arg(long, value_name = "NAME=VALUE", value_parser = parse_set)]
     pub set: Vec<(String, String)>,
-    /// Take parameters from a YAML or JSON file; may be repeated
+    /// Read parameters from a YAML or JSON file (repeatable)
     #[arg(long, value_name = "FILE")]
     pub params: Vec<Utf8PathBuf>,
-    /// Build for this target; may be repeated
+    /// Target to build for (repeatable) [default: `default` of the targets file, or all targets]
+    ///
+    /// Without a targets file there are three built-in targets: `local`, `kubernetes` and `openpai`.
     #[arg(long, short, value_name = "NAME")]
     pub target: Vec<String>,
-    /// Write only this backend; may be repeated
+    /// Backend to use (repeatable) [default: all backends of the target]
+    ///
+    /// The backends are `dockerfile`, `oci`, `cgroup`, `kubernetes` and `openpai`.
     #[arg(long, short, value_name = "NAME", value_parser = parse_backend)]
     pub backend: Vec<BackendName>,
-    /// The targets file; otherwise `targets.yaml` beside the job file or above it, up to the repository's root
+    /// Targets file [default: `targets.yaml` next to the job file or in a parent directory up to the repository root]
     #[arg(long, value_name = "FILE")]
     pub targets: Option<Utf8PathBuf>,
-    /// Go on where a backend cannot express something, and report it as a warning
+    /// Leave out what a backend cannot express, with a warning instead of an error
     #[arg(long)]
     pub allow_lossy: bool,
-    /// Refuse an image that is not in jobc.lock
+    /// Fail if an image is not in jobc.lock
     #[arg(long)]
     pub locked: bool,
-    /// What of the GPU set-up OCI bundles carry besides the NVIDIA environment
-    #[arg(long, value_enum, value_name = "HOW")]
+    /// GPU setup in OCI bundles besides the NVIDIA environment variables [default: from the target, or none]
+    #[arg(long, value_enum, value_name = "MODE")]
     pub gpu_injection: Option<GpuInjectionArg>,
 }
 
@@ -176,13 +218,15 @@ pub(crate) struct JobArgs {
 pub(crate) struct BuildArgs {
     #[command(flatten)]
     pub job: JobArgs,
-    /// Write to DIR/<target>/ in place of out/<job>/<target>/ beside the job file
+    /// Write to `DIR/<target>/` [default: `out/<job>/<target>/` next to the job file]
+    ///
+    /// The jobs of a matrix go to `DIR/<job>/<target>/`.
     #[arg(long, short, value_name = "DIR")]
     pub output: Option<Utf8PathBuf>,
-    /// Write nothing; exit with 1 where the files on disk differ, and show how
+    /// Write nothing; print a diff and exit with status 1 if the files on disk differ
     #[arg(long, conflicts_with = "stdout")]
     pub check: bool,
-    /// Print the files in place of writing them
+    /// Print the files instead of writing them
     #[arg(long)]
     pub stdout: bool,
 }
@@ -191,7 +235,7 @@ pub(crate) struct BuildArgs {
 pub(crate) struct CheckArgs {
     #[command(flatten)]
     pub job: JobArgs,
-    /// Treat warnings as errors
+    /// Exit with status 1 if there are warnings
     #[arg(long)]
     pub deny_warnings: bool,
 }
@@ -204,40 +248,40 @@ pub(crate) struct PlanArgs {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct ImportArgs {
-    /// The job: OpenPAI protocol v2 (YAML) or v1 (JSON); `-` for standard input
+    /// OpenPAI job in protocol v2 (YAML) or v1 (JSON), or `-` for stdin
     pub job: Utf8PathBuf,
-    /// The job file to write; standard output unless given
+    /// Job file to write [default: stdout]
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<Utf8PathBuf>,
-    /// Replace the file where it is there
+    /// Overwrite an existing file
     #[arg(long)]
     pub force: bool,
 }
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct InitArgs {
-    /// The folder to write to
-    #[arg(default_value = ".")]
+    /// Directory to write to
+    #[arg(value_name = "DIR", default_value = ".")]
     pub folder: Utf8PathBuf,
-    /// The example to start from
+    /// Example to start from
     #[arg(long, short, value_name = "NAME", default_value = "hello-cpu")]
     pub example: String,
     /// List the examples
     #[arg(long)]
     pub list: bool,
-    /// Replace files that are there
+    /// Overwrite existing files
     #[arg(long)]
     pub force: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ColourArg {
+pub(crate) enum ColorArg {
     Auto,
     Always,
     Never,
 }
 
-impl ColourArg {
+impl ColorArg {
     /// Makes the choice known to everything that prints.
     pub(crate) fn write_global(self) {
         let choice = match self {
@@ -258,9 +302,9 @@ pub(crate) enum SchemaArg {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum GpuInjectionArg {
-    /// NVIDIA's prestart hook
+    /// NVIDIA prestart hook
     Hook,
-    /// CDI device names as an annotation
+    /// CDI device names in an annotation
     Cdi,
     /// Nothing
     None,

@@ -50,7 +50,7 @@ fn main() -> ExitCode {
         return jobc_oci::main(std::env::args_os().skip_while(|word| word != "oci")).into();
     }
     let args = Args::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
-    args.colour.write_global();
+    args.color.write_global();
     let outcome = match &args.command {
         Command::Build(build) => commands::build::run(build, &args),
         Command::Check(check) => commands::check::run(check, &args),
@@ -146,7 +146,7 @@ fn containers() -> Option<ExitCode> {
     }));
     Some(ExitCode::from(match args::OnlyRun::try_parse_from(words) {
         Ok(only) => {
-            only.colour.write_global();
+            only.color.write_global();
             commands::run::run(&only.run, only.format)
         }
         Err(error) => jobc_oci::misused(&error),

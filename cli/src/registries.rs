@@ -58,7 +58,7 @@ mod with {
         let wrong = |line: Option<u32>, why: &str| {
             let line = line.map(|line| format!(" line {line}:")).unwrap_or_default();
             Error::new(Kind::Config, format!("`{shown}`:{line} {why}"))
-                .help("docs/images.md says what can be settled about registries")
+                .help("docs/guides/images.md says what can be settled about registries")
         };
         let mut sources = Sources::new();
         let id = sources.add(Source::new(shown.as_ref(), text));

@@ -1,7 +1,7 @@
 //! Facts that the compiler knows: GPUs, CUDA, drivers, sharing systems and public images.
 //!
 //! They are YAML under `stdlib/` at the root of the repository, built into the binary and read when first asked
-//! for. `docs/gpu-tables.md` tells where they come from.
+//! for. `docs/reference/gpu-tables.md` tells where they come from.
 
 pub mod arch;
 pub mod cuda;

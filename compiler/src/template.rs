@@ -1,7 +1,7 @@
 //! Between pass 1 and pass 2: `uses` and `with` put templates in, document over document.
 //!
-//! A template is a YAML file `{template: 1, kind: job | role, description, params, body}`; `docs/templates.md` tells
-//! what it may hold. Its body is laid under the user's own keys, so that what the user writes wins. Every use is a
+//! A template is a YAML file `{template: 1, kind: job | role, description, params, body}`;
+//! `docs/guides/sweeps-and-templates.md` tells what it may hold. Its body is laid under the user's own keys, so that what the user writes wins. Every use is a
 //! [`Source`] of its own that knows the `uses` line which brought it, so that a finding inside a template can show
 //! both places ([`show_uses`]).
 

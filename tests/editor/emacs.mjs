@@ -1,4 +1,4 @@
-// Emacs with the configuration of docs/editors.md, in batch mode: eglot connects, findings arrive by flymake, completion
+// Emacs with the configuration of docs/guides/editors.md, in batch mode: eglot connects, findings arrive by flymake, completion
 // answers, a repair is made.
 
 import { spawnSync } from "node:child_process";

@@ -1,4 +1,4 @@
-// Neovim with the configuration of docs/editors.md, without a screen: findings arrive, completion and hover answer, a
+// Neovim with the configuration of docs/guides/editors.md, without a screen: findings arrive, completion and hover answer, a
 // repair is made; a Kubernetes manifest is left alone.
 
 import { spawnSync } from "node:child_process";

@@ -1,4 +1,4 @@
-// The configurations in docs/editors.md, which the tests load as they stand there.
+// The configurations in docs/guides/editors.md, which the tests load as they stand there.
 
 import { readFileSync, symlinkSync, mkdirSync } from "node:fs";
 import { delimiter, join } from "node:path";
@@ -7,11 +7,11 @@ import { REPOSITORY } from "./check.mjs";
 
 /** The code block that follows the comment naming this test. */
 export function recipe(test) {
-    const page = readFileSync(join(REPOSITORY, "docs", "editors.md"), "utf8");
+    const page = readFileSync(join(REPOSITORY, "docs", "guides", "editors.md"), "utf8");
     const block = page.split(`<!-- tried: tests/editor/${test} -->`)[1];
     const code = /^\n```\w+\n([^]*?)\n```\n/.exec(block ?? "")?.[1];
     if (code === undefined) {
-        throw new Error(`docs/editors.md has no block for ${test}`);
+        throw new Error(`docs/guides/editors.md has no block for ${test}`);
     }
     return code;
 }

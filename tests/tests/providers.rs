@@ -127,13 +127,13 @@ fn the_keys_of_a_row_are_in_its_manifests() {
     }
 }
 
-/// Where the table of providers stands in `docs/gpu.md`.
+/// Where the table of providers stands in `docs/reference/gpu-providers.md`.
 const BEGIN: &str = "<!-- providers: made from";
 const END: &str = "<!-- providers: end -->";
 
 #[test]
 fn the_page_has_every_provider() {
-    let path = workspace().join("docs/gpu.md");
+    let path = workspace().join("docs/reference/gpu-providers.md");
     let page = fs::read_to_string(&path).expect("the page is there");
     let begin =
         page.find(BEGIN).and_then(|at| Some(at + page[at..].find('\n')? + 1)).expect("the table's beginning");
@@ -142,7 +142,7 @@ fn the_page_has_every_provider() {
     if std::env::var_os("JOBC_UPDATE").is_some_and(|value| value == "1") {
         fs::write(&path, made).expect("the page can be written");
     } else {
-        assert!(page == made, "JOBC_UPDATE=1 writes the table of docs/gpu.md again");
+        assert!(page == made, "JOBC_UPDATE=1 writes the table of docs/reference/gpu-providers.md again");
     }
 }
 

@@ -1,4 +1,4 @@
-//! How a command shows what it found: `--format`.
+//! The option `--format`.
 
 use clap::ValueEnum;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -6,15 +6,15 @@ use jobc_compiler::diagnostic::render::Format;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum FormatArg {
-    /// With excerpts, for people
+    /// Text with source excerpts
     Text,
-    /// One line a finding
+    /// One line per finding
     Short,
-    /// For programs
+    /// JSON
     Json,
     /// SARIF 2.1.0, for code scanning
     Sarif,
-    /// Annotations of GitHub Actions
+    /// Annotations for GitHub Actions
     Github,
 }
 
@@ -30,30 +30,29 @@ impl From<FormatArg> for Format {
     }
 }
 
-/// How a command shows what it found or did.
+/// The output format of a command about jobs, images or GPUs.
 #[cfg(target_os = "linux")]
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(crate) struct Shown {
-    /// How it is shown
+    /// Output format
     #[arg(long, value_parser = table_or_json(), default_value = "table")]
     pub format: FormatArg,
 }
 
-/// The two ways to show a list; the type is that of the option `--format` of all commands, which this one takes the
-/// place of.
+/// The formats `table` and `json`; the type is that of the global option `--format`, which this one replaces.
 pub(crate) fn table_or_json() -> impl TypedValueParser<Value = FormatArg> {
     PossibleValuesParser::new([PossibleValue::new("table"), PossibleValue::new("json")])
         .map(|word| if word == "json" { FormatArg::Json } else { FormatArg::Text })
 }
 
-/// `yaml` or `json`, for a file.
+/// The formats `yaml` and `json`, for a file.
 #[cfg(target_os = "linux")]
 pub(crate) fn yaml_or_json() -> impl TypedValueParser<Value = FormatArg> {
     PossibleValuesParser::new([PossibleValue::new("yaml"), PossibleValue::new("json")])
         .map(|word| if word == "json" { FormatArg::Json } else { FormatArg::Text })
 }
 
-/// `text` or `json`, for lines that come one by one.
+/// The formats `text` and `json`, for output line by line.
 #[cfg(target_os = "linux")]
 pub(crate) fn text_or_json() -> impl TypedValueParser<Value = FormatArg> {
     PossibleValuesParser::new([PossibleValue::new("text"), PossibleValue::new("json")])

@@ -15,17 +15,19 @@ pub(crate) struct GpuArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum GpuCommand {
-    /// List the GPUs of this machine: what they are, who uses them, who has them
+    /// List the GPUs of this host with their users and jobs
     Ls(LsArgs),
-    /// List which job has which GPU, and who waits for some
+    /// List the GPUs of each job, and the jobs that wait for GPUs
     Leases(LeasesArgs),
-    /// Write a CDI file of this machine's GPUs, by which podman, Docker, containerd and others give them to containers
+    /// Write a CDI specification of the GPUs of this host
+    ///
+    /// podman, Docker, containerd and other container engines read it to pass GPUs to containers.
     Cdi(CdiArgs),
 }
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct LsArgs {
-    /// Show more of each: its place on the bus, its links, the processes that use it
+    /// Show bus addresses, links and processes too
     #[arg(long, short)]
     pub wide: bool,
     #[command(flatten)]
@@ -40,18 +42,20 @@ pub(crate) struct LeasesArgs {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct CdiArgs {
-    /// Where to; standard output unless given. Engines read /etc/cdi and /var/run/cdi
+    /// File to write [default: stdout]
+    ///
+    /// Container engines read the files in /etc/cdi and /var/run/cdi.
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// How it is written; a file whose name ends with `.json` is JSON
+    /// Output format; a file name that ends in `.json` selects JSON
     #[arg(long, value_parser = yaml_or_json(), default_value = "yaml")]
     pub format: FormatArg,
-    /// Whose GPUs; those of the first vendor that there is unless given
+    /// GPU vendor [default: the vendor of the first GPU]
     #[arg(long, value_enum)]
     pub vendor: Option<VendorArg>,
 }
 
-/// The vendors whose cards are looked for on a machine.
+/// The vendors whose GPUs jobc detects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum VendorArg {
     Nvidia,

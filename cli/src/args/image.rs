@@ -1,15 +1,16 @@
-//! `jobc image`: the images of this user on this machine.
+//! `jobc image`: the images of this user on this host.
 
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 
 use super::format::{FormatArg, Shown, text_or_json};
+use super::values::LAST;
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct ImageArgs {
-    /// Keep images in this folder
-    #[arg(long, global = true, value_name = "DIR", env = "JOBC_IMAGE_ROOT")]
+    /// Image store directory [default: ~/.local/share/jobc/images]
+    #[arg(long, global = true, value_name = "DIR", env = "JOBC_IMAGE_ROOT", display_order = LAST)]
     pub image_root: Option<PathBuf>,
     #[command(subcommand)]
     pub command: ImageCommand,
@@ -18,25 +19,27 @@ pub(crate) struct ImageArgs {
 /// The commands about images, in the order of `jobc image --help`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ImageCommand {
-    /// Fetch images from registries
+    /// Pull images from registries
     Pull(PullArgs),
-    /// Send an image to a registry
+    /// Push an image to a registry
     Push(PushArgs),
-    /// Build an image of a Dockerfile
+    /// Build an image from a Dockerfile
     Build(Box<BuildArgs>),
-    /// List the images that are here
+    /// List images
     Ls(LsArgs),
-    /// Bring images in from archives and folders: OCI layouts, `docker save`, root file systems
+    /// Import images from an archive or a directory
     Import(ImportArgs),
-    /// Write images as one archive, for `jobc image import`, `docker load`, podman and skopeo
+    /// Save images to an archive
+    ///
+    /// `jobc image import`, `docker load`, podman and skopeo read the archive.
     Save(SaveArgs),
-    /// Show all that is known of an image, as JSON
+    /// Show the details of an image as JSON
     Inspect(InspectArgs),
-    /// Look whether everything in the store is what it should be
+    /// Verify the integrity of the image store
     Verify(VerifyArgs),
     /// Remove images
     Rm(RmArgs),
-    /// Remove what no image, no running job and no build uses
+    /// Remove data that no image, running job or build uses
     Gc(GcArgs),
 }
 
@@ -44,55 +47,58 @@ pub(crate) enum ImageCommand {
 pub(crate) struct LsArgs {
     #[command(flatten)]
     pub shown: Shown,
-    /// Print names only
+    /// Print only names
     #[arg(long, short)]
     pub quiet: bool,
 }
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct ImportArgs {
-    /// An archive (.tar, .tar.gz, .tar.zst; `-` for standard input) or a folder: an OCI layout, what `docker save` wrote, or
-    /// a root file system; or `scratch`, the image without files
+    /// Archive or directory, `-` for stdin, or `scratch` for an empty image
+    ///
+    /// An archive is a .tar, .tar.gz or .tar.zst file. An archive or a directory contains an OCI image layout, the
+    /// output of `docker save`, or a root file system.
     pub source: PathBuf,
-    /// What the image is to be called; needed where the source does not say
+    /// Image name; required if the source contains none [default: from the source]
     #[arg(long, short, value_name = "NAME[:TAG]")]
     pub tag: Option<String>,
     #[command(flatten)]
     pub shown: Shown,
-    /// Print nothing but errors
+    /// Print only errors
     #[arg(long, short)]
     pub quiet: bool,
 }
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct SaveArgs {
-    /// The file to write, which is replaced as a whole; standard output unless given
+    /// File to write [default: stdout]
+    ///
+    /// An existing file is replaced atomically.
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Of an image for several platforms, the one that a Docker is to load that reads one alone; that of this machine unless
-    /// given
+    /// Platform that `docker load` should pick from a multi-platform image [default: host]
     #[arg(long, value_name = "OS/ARCH[/VARIANT]")]
     pub platform: Option<String>,
-    /// Print nothing but errors
+    /// Print only errors
     #[arg(long, short)]
     pub quiet: bool,
-    /// The images, by their names or their digests
+    /// Image names or digests
     #[arg(required = true, value_name = "IMAGE")]
     pub images: Vec<String>,
 }
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct InspectArgs {
-    /// The image, by its name or its digest
+    /// Image name or digest
     pub image: String,
-    /// Of an image for several platforms, this one; that of this machine unless given
+    /// Platform to show of a multi-platform image [default: host]
     #[arg(long, value_name = "OS/ARCH[/VARIANT]")]
     pub platform: Option<String>,
 }
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct VerifyArgs {
-    /// Remove what is not what it should be, so that it is fetched again
+    /// Remove corrupted blobs, so that they are pulled again
     #[arg(long)]
     pub remove: bool,
     #[command(flatten)]
@@ -101,45 +107,49 @@ pub(crate) struct VerifyArgs {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct RmArgs {
-    /// The images, by their names or digests
+    /// Image names or digests
+    ///
+    /// A name removes that name, a digest all names of the image.
     #[arg(required = true, value_name = "IMAGE")]
     pub images: Vec<String>,
 }
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct GcArgs {
-    /// Remove what builds have kept as well: steps, and the folders of `--mount=type=cache`
+    /// Remove the build cache too: steps and the directories of `--mount=type=cache`
     #[arg(long)]
     pub cache: bool,
-    /// Say what would be removed, and remove nothing
+    /// Print what would be removed, and remove nothing
     #[arg(long)]
     pub dry_run: bool,
     #[command(flatten)]
     pub shown: Shown,
 }
 
-/// How an image goes from or to a registry.
+/// The options of `pull` and `push`.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Transfer {
-    /// Speak plain HTTP with the registry
+    /// Use HTTP instead of HTTPS for registries
     #[arg(long)]
     pub plain_http: bool,
-    /// How progress and results are shown
+    /// Output format of progress and results
     #[arg(long, value_parser = text_or_json(), default_value = "text")]
     pub format: FormatArg,
-    /// Print nothing but errors
+    /// Print only errors
     #[arg(long, short)]
     pub quiet: bool,
 }
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct PullArgs {
-    /// Fetch the image for this machine, such as `linux/arm64`; that of this machine unless given
+    /// Platform to pull from a multi-platform image, such as `linux/arm64` [default: host]
     #[arg(long, value_name = "OS/ARCH[/VARIANT]")]
     pub platform: Option<String>,
     #[command(flatten)]
     pub transfer: Transfer,
-    /// The images: `NAME[:TAG][@DIGEST]`, with the registry in front where it is not Docker Hub
+    /// Image references: `NAME[:TAG][@DIGEST]`
+    ///
+    /// A name without a registry refers to Docker Hub.
     #[arg(required = true, value_name = "IMAGE")]
     pub images: Vec<String>,
 }
@@ -148,71 +158,78 @@ pub(crate) struct PullArgs {
 pub(crate) struct PushArgs {
     #[command(flatten)]
     pub transfer: Transfer,
-    /// The image as it is called here
+    /// Name or digest of the image in the image store
     pub image: String,
-    /// What it is to be called there; the same name unless given
+    /// Image reference to push to [default: the name in the image store]
     pub destination: Option<String>,
 }
 
 #[derive(Debug, ClapArgs)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub(crate) struct BuildArgs {
-    /// The folder that the Dockerfile copies from
+    /// Build context directory
     #[arg(default_value = ".")]
     pub context: PathBuf,
-    /// The Dockerfile, or `-` for standard input; `Dockerfile` or `Containerfile` of the context unless given
+    /// Dockerfile, or `-` for stdin [default: `Dockerfile` or `Containerfile` in the build context]
     #[arg(long, short, value_name = "FILE")]
     pub file: Option<PathBuf>,
-    /// What the image is to be called; may be repeated
+    /// Image name (repeatable)
     #[arg(long, short, value_name = "NAME[:TAG]")]
     pub tag: Vec<String>,
-    /// Build this stage; the last one unless given
+    /// Build stage to build [default: the last stage]
     #[arg(long, value_name = "STAGE")]
     pub target: Option<String>,
-    /// Give an `ARG` a value, that of the variable of its name where none is written; may be repeated
+    /// Set a build argument (repeatable)
+    ///
+    /// Without `=VALUE`, the value is that of the environment variable `NAME`.
     #[arg(long, value_name = "NAME[=VALUE]")]
     pub build_arg: Vec<String>,
-    /// Give `RUN --mount=type=secret` a value: `id=NAME,src=FILE` or `id=NAME,env=VARIABLE`; may be repeated
+    /// Secret for `RUN --mount=type=secret` (repeatable)
+    ///
+    /// Example: `--secret id=token,src=token.txt`. Without `src` and `env`, the value is that of the environment
+    /// variable `NAME`.
     #[arg(long, value_name = "id=NAME[,src=FILE|,env=VARIABLE]")]
     pub secret: Vec<String>,
-    /// Give the image a label; may be repeated
+    /// Set a label (repeatable)
     #[arg(long, value_name = "KEY=VALUE")]
     pub label: Vec<String>,
-    /// Carry out every step, although its result may be known
+    /// Do not use the build cache
     #[arg(long)]
     pub no_cache: bool,
-    /// Ask registries for base images, although they may be here
+    /// Check registries for newer base images, even if the image store has them
     #[arg(long)]
     pub pull: bool,
-    /// Build for another platform, such as `linux/arm64`
+    /// Platform to build for, such as `linux/arm64` [default: host]
     #[arg(long, value_name = "OS/ARCH[/VARIANT]")]
     pub platform: Option<String>,
-    /// Who builds
+    /// Builder to use
     #[arg(long, value_enum, default_value_t = BuilderArg::Auto)]
     pub builder: BuilderArg,
-    /// Let no time in the image be later than this, in seconds since 1970, so that the same files give the same image
+    /// Latest timestamp in the image, in seconds since 1970 [default: no limit]
+    ///
+    /// With this option, the same files give the same image.
     #[arg(long, value_name = "SECONDS", env = "SOURCE_DATE_EPOCH")]
     pub timestamp: Option<i64>,
-    /// Speak plain HTTP with the registry
+    /// Use HTTP instead of HTTPS for registries
     #[arg(long)]
     pub plain_http: bool,
-    /// How progress and results are shown
+    /// Output format of progress and results
     #[arg(long, value_parser = text_or_json(), default_value = "text")]
     pub format: FormatArg,
-    /// Print nothing but errors and the image's digest
+    /// Print only errors and the image digest
     #[arg(long, short)]
     pub quiet: bool,
 }
 
-/// Who builds an image.
+/// The builder of an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum BuilderArg {
-    /// This program; an installed builder where the Dockerfile asks for what only that does
+    /// The built-in builder, or an installed one if the Dockerfile needs unsupported features
     Auto,
-    /// This program
+    /// The built-in builder
     Embedded,
-    /// Docker, whose image is then brought in
+    /// Docker; jobc imports the image
     Docker,
-    /// Buildah, whose image is then brought in
+    /// Buildah; jobc imports the image
     Buildah,
 }

@@ -1,4 +1,4 @@
-//! The commands about jobs on this machine.
+//! The commands about jobs on this host.
 
 use std::time::Duration;
 
@@ -8,54 +8,62 @@ use super::format::Shown;
 use super::values::parse_duration;
 use super::watch::{EventsArgs, Lines, LogsArgs, ReportArgs, StatsArgs};
 
-/// The commands about jobs on this machine, in the order of `jobc --help`.
+/// The commands about jobs on this host.
 #[derive(Debug, Subcommand)]
 pub(crate) enum JobCommand {
-    /// List the jobs of this user on this machine, or the tasks of one
+    /// List your running jobs, or the tasks of one job
     Ps(PsArgs),
-    /// Show what is known of a job
+    /// Show the details of a job
     Inspect(InspectArgs),
-    /// Show what tasks print
+    /// Show the output of tasks
     Logs(LogsArgs),
-    /// Show what a job goes through
+    /// Show the events of a job
     Events(EventsArgs),
-    /// Show what tasks use, once a second
+    /// Show the resource usage of tasks, once per second
     Stats(StatsArgs),
-    /// Watch what tasks use, on the whole terminal
+    /// Show the resource usage of tasks in full screen
     Top(StatsArgs),
-    /// Write a page about a job: its time line, what it used, how it ended, the last it printed
+    /// Write an HTML report of a job
+    ///
+    /// The report shows the timeline, the resource usage, the exit status and the last output.
     Report(ReportArgs),
-    /// Run a further program in a task
+    /// Run a command in a running task
     Exec(JobExecArgs),
-    /// Count and time a task's calls to the drivers of GPUs, through strace
+    /// Count and time the GPU driver calls of a task with strace
     Trace(TraceArgs),
-    /// End jobs: ask every task, and kill what is left after the grace period
+    /// Stop jobs
+    ///
+    /// Every task gets SIGTERM, and SIGKILL after its grace period.
     Stop(StopArgs),
-    /// Send a signal to a job's tasks; `KILL` to all of them ends the job now
+    /// Send a signal to the tasks of a job
+    ///
+    /// Sending `KILL` to all tasks ends the job.
     Kill(KillArgs),
-    /// Freeze every task of jobs
+    /// Pause all tasks of jobs
     Pause(JobsArgs),
-    /// Let frozen jobs go on
+    /// Resume paused jobs
     Resume(JobsArgs),
-    /// Wait until jobs have ended; exits with the job's exit code
+    /// Wait until jobs end, and exit with the exit code of the job
+    ///
+    /// For several jobs it is the first exit code that is not 0.
     Wait(JobsArgs),
-    /// Remove ended jobs: their records, logs and samples
+    /// Remove the records, logs and samples of ended jobs
     Rm(RmArgs),
-    /// Remove old records, and what killed commands have left
+    /// Remove old jobs, and leftovers of killed commands
     Gc(GcArgs),
 }
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct PsArgs {
-    /// Jobs that have ended, too
+    /// Show ended jobs too
     #[arg(long, short)]
     pub all: bool,
-    /// Only their ids
+    /// Print only IDs
     #[arg(long, short)]
     pub quiet: bool,
     #[command(flatten)]
     pub shown: Shown,
-    /// Show the tasks of this job: an id such as `train.2`, or a name, which is its newest run
+    /// Show the tasks of this job: an ID such as `train.2`, or a job name for its newest run
     pub job: Option<String>,
 }
 
@@ -63,35 +71,37 @@ pub(crate) struct PsArgs {
 pub(crate) struct InspectArgs {
     #[command(flatten)]
     pub shown: Shown,
-    /// The job: an id such as `train.2`, or a name, which is its newest run
+    /// Job ID such as `train.2`, or a job name for its newest run
     pub job: String,
 }
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct JobExecArgs {
-    /// Pass our standard input on; without it, and without a terminal, the program has none
+    /// Pass stdin to the command
+    ///
+    /// Without `-i` and `-t`, the stdin of the command is /dev/null.
     #[arg(long, short)]
     pub interactive: bool,
-    /// Give it a terminal
+    /// Allocate a terminal; stdin is passed to it
     #[arg(long, short, conflicts_with = "format")]
     pub tty: bool,
-    /// Its user and group, by name or number
+    /// User and group, by name or number [default: from the task]
     #[arg(long, short, value_name = "USER[:GROUP]")]
     pub user: Option<String>,
-    /// Its working directory
+    /// Working directory [default: from the task]
     #[arg(long, short, value_name = "DIR")]
     pub workdir: Option<String>,
-    /// Set a variable; may be repeated
+    /// Set an environment variable (repeatable)
     #[arg(long, short, value_name = "NAME=VALUE")]
     pub env: Vec<String>,
-    /// Give it the task's secret variables, too, read anew from where the job file says
+    /// Pass the secret variables of the task too; they are read again from their sources
     #[arg(long)]
     pub secrets: bool,
     #[command(flatten)]
     pub lines: Lines,
-    /// The job: an id such as `train.2`, or a name, which is its newest run
+    /// Job ID such as `train.2`, or a job name for its newest run
     pub job: String,
-    /// The task, which may be left out where the job has one alone, then the program and its arguments
+    /// Task, command and arguments; the task can be omitted if only one is running
     #[arg(
         required = true,
         trailing_var_arg = true,
@@ -103,23 +113,23 @@ pub(crate) struct JobExecArgs {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct TraceArgs {
-    /// How long to trace, such as `10s` or `2m`; less where the task ends before
+    /// How long to trace, such as `10s` or `2m`; tracing stops early if the task ends
     #[arg(long, short, value_name = "TIME", value_parser = parse_duration, default_value = "10s")]
     pub duration: Duration,
     #[command(flatten)]
     pub shown: Shown,
-    /// The job: an id such as `train.2`, or a name, which is its newest run
+    /// Job ID such as `train.2`, or a job name for its newest run
     pub job: String,
-    /// The task, such as `worker-0`, which may be left out where one runs alone
+    /// Task such as `worker-0` [default: the only running task]
     pub task: Option<String>,
 }
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct StopArgs {
-    /// How long tasks may take, such as `10s` or `2m`; what the job file says unless given
+    /// Time between SIGTERM and SIGKILL, such as `10s` or `2m` [default: from the job file]
     #[arg(long, short, value_name = "TIME", value_parser = parse_duration)]
     pub grace: Option<Duration>,
-    /// Do not wait for the end
+    /// Do not wait until the jobs end
     #[arg(long)]
     pub no_wait: bool,
     #[command(flatten)]
@@ -128,17 +138,17 @@ pub(crate) struct StopArgs {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct KillArgs {
-    /// The signal, by name or number
+    /// Signal, by name or number
     #[arg(long, short, value_name = "SIGNAL", default_value = "KILL")]
     pub signal: String,
-    /// Kill the job's supervisor, and with it everything of the job, where it does not answer
+    /// Kill a supervisor that does not respond, and all processes of the job with it
     #[arg(long, conflicts_with_all = ["signal", "tasks"])]
     pub force: bool,
     #[command(flatten)]
     pub shown: Shown,
-    /// The job: an id such as `train.2`, or a name, which is its newest run
+    /// Job ID such as `train.2`, or a job name for its newest run
     pub job: String,
-    /// The tasks, such as `worker-0`, or a role for all of its tasks; all tasks unless given
+    /// Task such as `worker-0`, or a role for all its tasks [default: all tasks]
     #[arg(value_name = "TASK")]
     pub tasks: Vec<String>,
 }
@@ -147,14 +157,14 @@ pub(crate) struct KillArgs {
 pub(crate) struct JobsArgs {
     #[command(flatten)]
     pub shown: Shown,
-    /// The jobs: ids such as `train.2`, or names, which are their newest runs
+    /// Job IDs such as `train.2`, or job names for their newest runs
     #[arg(required = true, value_name = "JOB")]
     pub jobs: Vec<String>,
 }
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct RmArgs {
-    /// Kill it first where it runs, and remove what cannot be read
+    /// Kill running jobs first, and remove unreadable records too
     #[arg(long, short)]
     pub force: bool,
     #[command(flatten)]
@@ -163,10 +173,10 @@ pub(crate) struct RmArgs {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct GcArgs {
-    /// Remove the records of jobs that ended so long ago
+    /// Remove only jobs that ended longer ago than this
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "7d")]
     pub older_than: Duration,
-    /// Only say what would be removed
+    /// Print what would be removed, and remove nothing
     #[arg(long)]
     pub dry_run: bool,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! `jobc lock`: the digests of a job's images, written down.
+//! `jobc lock`: records the digests of a job's images.
 
 use camino::Utf8PathBuf;
 use clap::Args as ClapArgs;
@@ -8,33 +8,37 @@ use super::values::parse_set;
 #[derive(Debug, ClapArgs)]
 #[allow(clippy::struct_excessive_bools)] // each is a switch of the command line
 pub(crate) struct LockArgs {
-    /// The job file; `job.yaml` of this folder unless given
+    /// Job file [default: `job.yaml` in the current directory]
+    ///
+    /// A directory stands for the `job.yaml`, `job.yml` or `job.json` in it.
     pub job: Option<Utf8PathBuf>,
-    /// Write nothing and ask nobody; exit with 1 where an image is not in jobc.lock
+    /// Write nothing; exit with status 1 if an image is not in jobc.lock
+    ///
+    /// It needs no registry.
     #[arg(long, conflicts_with_all = ["update", "update_all"])]
     pub check: bool,
-    /// Ask again what this image stands for; may be repeated
+    /// Look up the digest of this image again (repeatable)
     #[arg(long, value_name = "IMAGE")]
     pub update: Vec<String>,
-    /// Ask again for every image
+    /// Look up the digest of every image again
     #[arg(long)]
     pub update_all: bool,
-    /// Ask no registry: what the names stand for in the store of images here
+    /// Use the digests in the image store instead of registries
     #[arg(long)]
     pub local: bool,
-    /// Speak plain HTTP with registries
+    /// Use HTTP instead of HTTPS for registries
     #[arg(long, conflicts_with = "local")]
     pub plain_http: bool,
-    /// The store of images
+    /// Image store directory [default: ~/.local/share/jobc/images]
     #[arg(long, value_name = "DIR", env = "JOBC_IMAGE_ROOT")]
     pub image_root: Option<std::path::PathBuf>,
-    /// Set a parameter; may be repeated
+    /// Set a parameter (repeatable)
     #[arg(long, value_name = "NAME=VALUE", value_parser = parse_set)]
     pub set: Vec<(String, String)>,
-    /// Take parameters from a YAML or JSON file; may be repeated
+    /// Read parameters from a YAML or JSON file (repeatable)
     #[arg(long, value_name = "FILE")]
     pub params: Vec<Utf8PathBuf>,
-    /// The targets file; otherwise `targets.yaml` beside the job file or above it, up to the repository's root
+    /// Targets file [default: `targets.yaml` next to the job file or in a parent directory up to the repository root]
     #[arg(long, value_name = "FILE")]
     pub targets: Option<Utf8PathBuf>,
 }

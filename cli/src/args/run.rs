@@ -1,4 +1,4 @@
-//! `jobc run`: a job file, a built plan or one bundle, on this machine.
+//! `jobc run`: a job file, a built plan or an OCI bundle, on this host.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -15,129 +15,152 @@ use super::values::parse_set;
 #[derive(Debug, ClapArgs)]
 #[allow(clippy::struct_excessive_bools)] // each is a switch of the command line
 pub(crate) struct RunArgs {
-    /// A job file (`-` for standard input), a folder that holds one, the folder of a built plan, or a bundle: a folder
-    /// with a config.json; `job.yaml` of this folder unless given
+    /// Job file (`-` for stdin), built plan or OCI bundle [default: `job.yaml` in the current directory]
+    ///
+    /// A directory with a config.json is a bundle, one with a plan.json a built plan, and one with a `job.yaml`,
+    /// `job.yml` or `job.json` stands for that job file.
+    #[arg(value_name = "PATH")]
     pub what: Option<PathBuf>,
 
-    /// Set a parameter; may be repeated
+    /// Set a parameter (repeatable)
+    ///
+    /// Example: `--set epochs=3`. It takes precedence over `--params`.
     #[arg(long, value_name = "NAME=VALUE", value_parser = parse_set, help_heading = JOB)]
     pub set: Vec<(String, String)>,
-    /// Take parameters from a YAML or JSON file; may be repeated
+    /// Read parameters from a YAML or JSON file (repeatable)
     #[arg(long, value_name = "FILE", help_heading = JOB)]
     pub params: Vec<Utf8PathBuf>,
-    /// Run it with the settings of this target, which has the oci backend
+    /// Target whose settings apply [default: the only target with the oci backend, or `local`]
+    ///
+    /// The target must have the oci backend. If several targets fit, this option is required.
     #[arg(long, value_name = "NAME", help_heading = JOB)]
     pub target: Option<String>,
-    /// The targets file; otherwise `targets.yaml` beside the job file or above it, up to the repository's root
+    /// Targets file [default: `targets.yaml` next to the job file or in a parent directory up to the repository root]
     #[arg(long, value_name = "FILE", help_heading = JOB)]
     pub targets: Option<Utf8PathBuf>,
-    /// Go on where something cannot be expressed, and report it as a warning
+    /// Leave out what the oci backend cannot express, with a warning instead of an error
     #[arg(long, help_heading = JOB)]
     pub allow_lossy: bool,
-    /// Refuse an image that is not in jobc.lock
+    /// Fail if an image is not in jobc.lock
     #[arg(long, help_heading = JOB)]
     pub locked: bool,
-    /// Run fewer instances of a role; may be repeated
+    /// Run fewer instances of a role (repeatable)
+    ///
+    /// Example: `--scale worker=1`.
     #[arg(long, value_name = "ROLE=N", value_parser = parse_scale, help_heading = JOB)]
     pub scale: Vec<(String, u32)>,
     /// Run without GPUs
     #[arg(long, help_heading = JOB)]
     pub no_gpu: bool,
-    /// The GPUs to use, and no others, by number (`0`, `0:1` for an instance of a card) or by the beginning of their names
-    /// (`GPU-3a1b`, `MIG-…`); of one role with `ROLE=`, and then it may be repeated
-    #[arg(long, value_name = "[ROLE=]GPU,…", conflicts_with = "no_gpu")]
+    /// GPUs to use, by index or UUID prefix [default: `devices` of the target, or any free GPUs]
+    ///
+    /// `0` is a GPU, `0:1` a MIG instance, `GPU-3a1b` or `MIG-5c7d` a UUID prefix. `ROLE=` applies the option to one
+    /// role; it is then repeatable.
+    #[arg(long, value_name = "[ROLE=]GPU,...", conflicts_with = "no_gpu")]
     pub devices: Vec<String>,
-    /// What serves slices of GPUs that are no MIG instances; what suits the job and the machine unless given
-    #[arg(long, value_name = "HOW", value_parser = parse_gpu_share, help_heading = JOB)]
+    /// How to share GPUs that are not MIG instances [default: chosen from job and host]
+    ///
+    /// `mps` uses the NVIDIA Multi-Process Service, `hami` the HAMi-core library, and `none` only time slicing.
+    #[arg(long, value_name = "mps|hami|none", value_parser = parse_gpu_share, help_heading = JOB)]
     pub gpu_share: Option<GpuShare>,
-    /// Wait for room on the machine in place of failing
+    /// Wait for free resources instead of failing
     #[arg(long, help_heading = JOB)]
     pub queue: bool,
-    /// How many jobs of a matrix run at once; `max_parallel` of the job file, or one, unless given
+    /// Number of jobs of a matrix to run at once [default: `max_parallel` of the job file, or 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = JOB)]
     pub parallel: Option<u32>,
-    /// Give a task's port a number on the machine, 0 for any; may be repeated
+    /// Publish a port of a task on the host (repeatable)
+    ///
+    /// Example: `--publish 8080:server-0:http`. `PORT` 0 selects a free port; `ADDRESS` defaults to 127.0.0.1.
     #[arg(long, value_name = "[ADDRESS:]PORT:TASK:LABEL", help_heading = JOB)]
     pub publish: Vec<String>,
-    /// Leave it running and print its id
+    /// Run the job in the background and print its ID
     #[arg(long, short, help_heading = JOB)]
     pub detach: bool,
-    /// Taken beside `-t`, as in `-it TASK`; what is typed goes to the task either way
+    /// Accepted so that `-it TASK` works; `-t` already forwards stdin
     #[arg(long, short, requires = "terminal", help_heading = JOB)]
     pub interactive: bool,
-    /// Give this task our terminal; what the others write is in `jobc logs`
+    /// Attach the terminal to this task
+    ///
+    /// `jobc logs` shows the output of the other tasks.
     #[arg(long, short, value_name = "TASK", conflicts_with = "detach", help_heading = JOB)]
     pub terminal: Option<String>,
-    /// Do not print what the tasks write; `jobc logs` has it
+    /// Do not print the output of tasks; `jobc logs` shows it
     #[arg(long, help_heading = JOB)]
     pub no_logs: bool,
-    /// Print nothing but errors
+    /// Print only errors
     #[arg(long, short, conflicts_with = "verbose", help_heading = JOB)]
     pub quiet: bool,
 
-    /// The root file system in place of the image: a folder, an archive (.tar, .tar.gz, .tgz), or `host` for this machine's
-    /// own files under a writable layer; of one role with `ROLE=`, and then it may be repeated
+    /// Root file system to use instead of the image: `host`, a directory or an archive
+    ///
+    /// `host` is the file system of the host below a writable layer. An archive is a .tar, .tar.gz or .tgz file.
+    /// `ROLE=` applies the option to one role; it is then repeatable.
     #[arg(long, value_name = "[ROLE=]host|DIR|TAR")]
     pub root: Vec<String>,
-    /// Whether images are fetched: those that are not here, unless given; all of them, or none
+    /// When to pull images from registries [default: missing]
     #[arg(long, value_enum, value_name = "WHEN", help_heading = JOB)]
     pub pull: Option<Pull>,
-    /// Keep images in this folder
+    /// Image store directory [default: ~/.local/share/jobc/images]
     #[arg(long, value_name = "DIR", env = IMAGE_ROOT, help_heading = JOB)]
     pub image_root: Option<PathBuf>,
-    /// How GPUs come in: by CDI files of the machine, generated from its driver, or by NVIDIA's hook; `auto`, the first of
-    /// these that can, unless the target chooses
-    #[arg(long, value_name = "HOW", value_parser = parse_injection())]
+    /// How to add GPUs to containers [default: `gpu_injection` of the target, or auto]
+    ///
+    /// `cdi` uses the CDI files of the host, `generated` a CDI specification generated from the GPU driver, `hook` the
+    /// NVIDIA prestart hook, and `none` nothing. `auto` uses the first of these that works.
+    #[arg(long, value_name = "MODE", value_parser = parse_injection())]
     pub gpu_injection: Option<Way>,
-    /// Print what would be done, in order, and do nothing
+    /// Print all steps in order, and do nothing
     #[arg(long)]
     pub dry_run: bool,
-    /// Go on where a limit cannot be enforced, and say so
+    /// Run even if a limit cannot be enforced, with a warning
     #[arg(long)]
     pub allow_unenforced: bool,
-    /// Keep containers and their copies of the bundles after the end
+    /// Keep containers and their bundle copies after the end
     #[arg(long)]
     pub keep: bool,
-    /// Print what was chosen for this machine; of a job its order and what it takes
+    /// Print the settings and resources chosen on this host
+    ///
+    /// For a job, this includes the order of its roles.
     #[arg(long, short)]
     pub verbose: bool,
 
-    /// Run the bundle with another OCI runtime: its name, such as `crun`, or its path
+    /// OCI runtime, by name (such as `crun`) or path [default: built-in]
     #[arg(long, value_name = "RUNTIME", help_heading = BUNDLE)]
     pub oci_runtime: Option<OsString>,
-    /// The container's name; `run-` and this process's number unless given
+    /// Container name [default: `run-<PID of jobc>`]
     #[arg(long, value_name = "NAME", help_heading = BUNDLE)]
     pub id: Option<String>,
 }
 
-/// Whether images are fetched from their registries.
+/// When images are pulled from registries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Pull {
     #[default]
-    /// Those that are not in the store
+    /// Pull images that are not in the image store
     Missing,
-    /// All of them: a tag may stand for another image now
+    /// Pull all images, because a tag can point to a new image
     Always,
-    /// None: what is not in the store is an error
+    /// Pull no image, and fail if one is not in the image store
     Never,
 }
 
 impl RunArgs {
-    /// Which images are fetched.
+    /// Which images are pulled.
     pub(crate) fn pulls(&self) -> Pull {
         self.pull.unwrap_or_default()
     }
 
-    /// Whether the command line, and not only the environment, says where images are kept.
+    /// Whether the command line, and not only the environment, sets the image store.
     pub(crate) fn gives_image_root(&self) -> bool {
         self.image_root.is_some() && self.image_root != std::env::var_os(IMAGE_ROOT).map(PathBuf::from)
     }
 }
 
-/// The variable that says where images are kept.
+/// The environment variable with the path of the image store.
 const IMAGE_ROOT: &str = "JOBC_IMAGE_ROOT";
-const JOB: &str = "Options for a job";
-const BUNDLE: &str = "Options for a bundle";
+const JOB: &str = "Job options";
+const BUNDLE: &str = "Bundle options";
 
 fn parse_gpu_share(text: &str) -> Result<GpuShare, String> {
     match text {

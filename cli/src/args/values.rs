@@ -1,7 +1,10 @@
-//! Values of options that several commands take.
+//! What the options of several commands share: value parsers, and the place in `--help`.
 
 #[cfg(target_os = "linux")]
 use std::time::Duration;
+
+/// The display order of global options: after the options of a command, and before `--help` (999).
+pub(super) const LAST: usize = 990;
 
 pub(super) fn parse_set(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {

@@ -10,66 +10,66 @@ use super::values::parse_duration;
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct LogsArgs {
-    /// Go on with what comes, until the job has ended
+    /// Follow the output until the job ends
     #[arg(long, short)]
     pub follow: bool,
-    /// Begin with so many of the last lines of each task
+    /// Number of lines to show from the end of each task's output [default: all]
     #[arg(long, short = 'n', value_name = "LINES")]
     pub tail: Option<u64>,
-    /// Leave out what is older: a time such as `10m`, or a moment such as `2026-11-21T13:31:53Z`
+    /// Show only lines newer than a duration (`10m`) or a time (`2026-11-21T13:31:53Z`) [default: all]
     #[arg(long, value_name = "TIME", value_parser = parse_moment)]
     pub since: Option<Time>,
-    /// Show when each line was printed
+    /// Show the time of each line
     #[arg(long, short)]
     pub timestamps: bool,
-    /// Only this attempt of the tasks, from 1
+    /// Show only this attempt of each task, counted from 1 [default: all]
     #[arg(long, value_name = "NUMBER")]
     pub attempt: Option<u32>,
     #[command(flatten)]
     pub lines: Lines,
-    /// The job: an id such as `train.2`, or a name, which is its newest run
+    /// Job ID such as `train.2`, or a job name for its newest run
     pub job: String,
-    /// The tasks, such as `worker-0`, or a role for all of its tasks; all tasks unless given
+    /// Task such as `worker-0`, or a role for all its tasks [default: all tasks]
     #[arg(value_name = "TASK")]
     pub tasks: Vec<String>,
 }
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct EventsArgs {
-    /// Go on with what comes, until the job has ended
+    /// Follow the events until the job ends
     #[arg(long, short)]
     pub follow: bool,
     #[command(flatten)]
     pub lines: Lines,
-    /// The job: an id such as `train.2`, or a name, which is its newest run
+    /// Job ID such as `train.2`, or a job name for its newest run
     pub job: String,
 }
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct StatsArgs {
-    /// Look once, in place of every second until the jobs have ended
+    /// Print one sample and exit instead of refreshing every second
     #[arg(long)]
     pub no_stream: bool,
     #[command(flatten)]
     pub shown: Shown,
-    /// The jobs: ids such as `train.2`, or names; all that run unless given
+    /// Job IDs such as `train.2`, or job names [default: all running jobs]
     #[arg(value_name = "JOB")]
     pub jobs: Vec<String>,
 }
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct ReportArgs {
-    /// The file to write, or `-` for standard output; `<job>.html` in this folder unless given
+    /// File to write, or `-` for stdout [default: `<job>.html` in the current directory]
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// The job: an id such as `train.2`, or a name, which is its newest run
+    /// Job ID such as `train.2`, or a job name for its newest run
     pub job: String,
 }
 
-/// How a command shows lines as they come.
+/// The output format of a command that prints line by line.
 #[derive(Clone, Copy, Debug, ClapArgs)]
 pub(crate) struct Lines {
-    /// How lines are shown; `json` is an object a line
+    /// Output format; `json` prints one object per line
     #[arg(long, value_parser = text_or_json(), default_value = "text")]
     pub format: FormatArg,
 }

@@ -195,7 +195,7 @@ fn people_get_subjects_and_a_summary_and_colours_on_a_terminal_only() {
         "containers as this user ("
     };
     assert!(last.starts_with(who), "{last}");
-    let coloured = folder.jobc(&["doctor", "--colour", "always"]).out;
+    let coloured = folder.jobc(&["doctor", "--color", "always"]).out;
     assert!(coloured.contains("\x1b[32mok"), "{coloured}");
     let short = folder.jobc(&["doctor", "--format", "short"]).out;
     assert!(short.lines().any(|line| line.starts_with("kernel.release: ok: Linux ")), "{short}");

@@ -490,10 +490,10 @@ spec: 1.2.1
 
 "#]]
     );
-    assert_eq!(folder.jobc(&["--colour", "never", "oci", "--version"]).exits(0).out, version);
+    assert_eq!(folder.jobc(&["--color", "never", "oci", "--version"]).exits(0).out, version);
     assert!(folder.jobc(&["help", "oci"]).exits(0).out.contains("Usage: jobc oci"));
     let list =
-        folder.jobc(&["--colour", "never", "oci", "--root", "states", "list", "--format", "json"]).exits(0);
+        folder.jobc(&["--color", "never", "oci", "--root", "states", "list", "--format", "json"]).exits(0);
     assert_eq!(list.out, "[]\n");
     std::os::unix::fs::symlink(binary(), folder.path().join("jobc-oci")).unwrap();
     let run = |argument| Run::of(folder.command(folder.path().join("jobc-oci").as_str()).arg(argument));

@@ -151,12 +151,12 @@ fn colours_are_for_terminals_and_for_who_asks() {
     let folder = ended();
     let plain = folder.about_jobs(&["logs", "watched"]);
     assert!(!plain.out.contains('\u{1b}'));
-    let coloured = folder.about_jobs(&["logs", "watched", "--colour", "always"]).out;
+    let coloured = folder.about_jobs(&["logs", "watched", "--color", "always"]).out;
     let of = |task: &str| coloured.lines().find(|line| line.contains(task)).unwrap()[..5].to_owned();
     assert_eq!(of("ps-0"), "\u{1b}[36m");
     assert_eq!(of("worker-0"), "\u{1b}[33m");
     // The same colour, whichever tasks are shown.
-    let alone = folder.about_jobs(&["logs", "watched", "worker", "--colour", "always"]).out;
+    let alone = folder.about_jobs(&["logs", "watched", "worker", "--color", "always"]).out;
     assert!(alone.starts_with("\u{1b}[33mworker-0  |"), "{alone}");
 }
 

@@ -1,7 +1,7 @@
 //! Backend `cgroup`: the limits of each task as files of cgroup v2, files of cgroup v1, and systemd properties.
 //!
 //! `<role>-<i>/v2/<file>`, `<role>-<i>/v1/<controller>/<file>` and a drop-in below `<role>-<i>/systemd/`. The numbers
-//! are those of the bundle, from `backend::limits`; docs/cgroup.md has the table of fields and files.
+//! are those of the bundle, from `backend::limits`; docs/reference/cgroup.md has the table of fields and files.
 
 mod systemd;
 #[cfg(test)]

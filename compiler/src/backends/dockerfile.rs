@@ -3,7 +3,7 @@
 //! For an image block `<image>/Dockerfile`, `<image>/Dockerfile.dockerignore` and `<image>/build.sh`; for a Dockerfile
 //! of the user's own only `<image>/build.sh`, since the file itself is left as it is. Docker reads an ignore file
 //! beside a Dockerfile only under the name `<Dockerfile>.dockerignore`; a `.dockerignore` counts in the context's
-//! root alone. `docs/dockerfile.md` gives the reasons for the order and form of the instructions.
+//! root alone. `docs/reference/dockerfile.md` gives the reasons for the order and form of the instructions.
 
 mod apt;
 mod base;

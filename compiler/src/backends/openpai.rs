@@ -1,7 +1,7 @@
 //! Backend `openpai`: one protocol v2 job for an OpenPAI cluster.
 //!
 //! The file satisfies the published schema (openpai-protocol) and what a rest-server checks (pai,
-//! `config/v2/protocol.js`), which differ; `docs/openpai.md` has the table of fields.
+//! `config/v2/protocol.js`), which differ; `docs/reference/openpai.md` has the table of fields.
 
 mod extras;
 mod kept;

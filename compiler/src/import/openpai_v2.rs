@@ -2,7 +2,7 @@
 //!
 //! What has a meaning here becomes fields of ours; the rest is kept under `openpai`, typed where a target has a
 //! setting for it, else in the protocol's own words under `protocol`, so that the backend can write it again.
-//! `docs/openpai.md` has the table. What OpenPAI accepts in silence, and does not do, is said here.
+//! `docs/reference/openpai.md` has the table. What OpenPAI accepts in silence, and does not do, is said here.
 
 mod deployment;
 mod extras;

@@ -8,7 +8,7 @@ use lsp_types::{TextDocumentContentChangeEvent, Uri};
 use crate::text::{Encoding, Text};
 use crate::uri;
 
-/// What a text is to us; docs/lsp.md has the rule.
+/// What a text is to us; docs/reference/language-server.md has the rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A job file.

@@ -2,7 +2,7 @@
 //!
 //! [`serve`] talks to one client over a [`Connection`]. It reads what the client has open and, through the trait
 //! [`Files`](jobc_compiler::files::Files), the files beside it; it writes nothing and starts nothing. Findings are those of
-//! the compiler, word for word. docs/lsp.md tells what there is.
+//! the compiler, word for word. docs/reference/language-server.md tells what there is.
 //!
 //! The order of reading: `server` (messages), `session` (what is known), `analysis` (a job compiled), then a file a
 //! feature: `diagnostics`, `actions`, `complete`, `hover`, `goto`, `outline`, `hints`, `format`, `requests`.

@@ -1,4 +1,4 @@
-//! The requests beyond the protocol; docs/lsp.md has their shapes.
+//! The requests beyond the protocol; docs/reference/language-server.md has their shapes.
 
 use jobc_compiler::compile::{self, Output, Planned, Request, plan_json};
 use jobc_compiler::diagnostic::{Code, Severity, Sink};

@@ -1,4 +1,4 @@
-// What `jobc lsp` answers besides the protocol; docs/lsp.md is the contract.
+// What `jobc lsp` answers besides the protocol; docs/reference/language-server.md is the contract.
 
 /** A request by its method's name, with the types of its parameters and of its answer. */
 export interface Request<P, R> {

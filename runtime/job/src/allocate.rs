@@ -1,7 +1,7 @@
 //! What this machine gives a bundle that names no machine: its root, and the user behind a name.
 //!
 //! A bundle of `jobc build` is the same wherever it is built; what only a machine knows stands in its annotations
-//! (docs/oci.md). An allocation answers them. It is applied to a copy of config.json, which is what then runs, under
+//! (docs/reference/oci.md). An allocation answers them. It is applied to a copy of config.json, which is what then runs, under
 //! this runtime or another; the bundle itself is never changed.
 
 mod devices;

@@ -29,7 +29,7 @@ pub struct Event {
     /// To which attempt of the task, from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempt: Option<u32>,
-    /// More of it, by the kind: see docs/runtime.md.
+    /// More of it, by the kind: see docs/reference/logs-and-metrics.md.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub detail: Value,
 }

@@ -4,8 +4,8 @@
 //! [`Action`]s that come back; so every rule of `needs`, gangs, thresholds, retries, time limits and stopping is tested
 //! with a made-up clock. Times are durations since the supervisor began, by a clock that never jumps.
 //!
-//! The rules are those of docs/job.md; where that is silent, of docs/runtime.md, "The course of a job". A step costs what it
-//! changes, not what the job has: a job of 10,000 tasks is counted by role, never searched.
+//! The rules are those of docs/guides/write-a-job.md; where that is silent, of docs/reference/job-lifecycle.md. A step
+//! costs what it changes, not what the job has: a job of 10,000 tasks is counted by role, never searched.
 //!
 //! [`turn`] alone changes a task's state and keeps the counts right; [`settle`] draws the conclusions at the end of each
 //! step; [`attempt`] is what an attempt's events mean, [`retry`] and [`ending`] what comes after a failure and at the end.

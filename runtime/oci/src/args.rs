@@ -1,4 +1,5 @@
-//! `jobc oci`: the options that runc and crun have, so that what drives them can drive us.
+//! `jobc oci`: the command line of runc and crun, so that podman and others can use jobc as their runtime.
+#![allow(rustdoc::broken_intra_doc_links)] // `[default: ...]` is no link
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -9,34 +10,34 @@ use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 #[command(
     name = "jobc oci",
     bin_name = "jobc oci",
-    about = "Make, start and remove containers as an OCI runtime does, for podman, containerd and others",
+    about = "OCI runtime commands for podman, containerd and other engines",
     max_term_width = 100
 )]
 pub(crate) struct OciArgs {
-    /// Keep the containers' state in this folder
+    /// Container state directory [default: /run/jobc/containers; rootless: below $XDG_RUNTIME_DIR]
     #[arg(long, value_name = "DIR")]
     pub root: Option<PathBuf>,
-    /// Write errors and warnings to this file, besides standard error
+    /// Write errors and warnings to this file too [default: stderr only]
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
-    /// How the log's lines look
+    /// Format of the log file
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = LogFormat::Text)]
     pub log_format: LogFormat,
-    /// Say more
+    /// Log debug messages
     #[arg(long)]
     pub debug: bool,
-    /// Who makes control groups; `disabled` makes none
+    /// Cgroup manager
     ///
-    /// With `systemd` config.json's `cgroupsPath` is `slice:prefix:name`.
-    #[arg(long, value_enum, value_name = "WHO", default_value_t = CgroupManager::Cgroupfs)]
+    /// With `systemd`, `cgroupsPath` in config.json has the form `slice:prefix:name`.
+    #[arg(long, value_enum, value_name = "MANAGER", default_value_t = CgroupManager::Cgroupfs)]
     pub cgroup_manager: CgroupManager,
-    /// The same as `--cgroup-manager systemd`
+    /// Same as `--cgroup-manager systemd`
     #[arg(long)]
     pub systemd_cgroup: bool,
-    /// Taken for runc's sake: whether this is a normal user is seen without it
-    #[arg(long, hide = true, value_name = "WHETHER", value_parser = ["auto", "true", "false"])]
+    /// Accepted for compatibility with runc; rootless mode is detected automatically
+    #[arg(long, hide = true, value_name = "MODE", value_parser = ["auto", "true", "false"])]
     pub rootless: Option<String>,
-    /// Print the version and the specification's
+    /// Print the versions of jobc and of the OCI runtime specification
     #[arg(long, short = 'v', exclusive = true)]
     pub version: bool,
     #[command(subcommand)]
@@ -51,11 +52,11 @@ pub(crate) enum LogFormat {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum CgroupManager {
-    /// The kernel's file system
+    /// jobc creates cgroups in the cgroup file system
     Cgroupfs,
-    /// systemd, as a unit for each container
+    /// systemd creates a unit per container
     Systemd,
-    /// Nobody
+    /// No cgroups are created
     Disabled,
 }
 
@@ -67,129 +68,131 @@ pub(crate) enum ListFormat {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum OciCommand {
-    /// Set a container up, up to its program, which waits for `start`
+    /// Create a container, whose process waits for `start`
     Create {
         #[command(flatten)]
         create: CreateArgs,
-        /// The new container's name
+        /// ID of the new container
         id: String,
     },
-    /// Start the program of a container that was created
+    /// Start the process of a created container
     Start {
-        /// The container's name
+        /// Container ID
         id: String,
     },
-    /// Create a container, start it, wait for its end and delete it
+    /// Create and start a container, wait until it exits, and delete it
     Run {
         #[command(flatten)]
         create: CreateArgs,
-        /// Leave it running
+        /// Run the container in the background
         #[arg(long, short)]
         detach: bool,
-        /// Do not delete it at its end
+        /// Do not delete the container after it exits
         #[arg(long)]
         keep: bool,
-        /// Taken for runc's sake
+        /// Accepted for compatibility with runc
         #[arg(long, hide = true)]
         no_subreaper: bool,
-        /// The new container's name
+        /// ID of the new container
         id: String,
     },
-    /// Print a container's state as JSON
+    /// Print the state of a container as JSON
     State {
-        /// The container's name
+        /// Container ID
         id: String,
     },
-    /// Send a signal to a container's first process
+    /// Send a signal to the init process of a container
     Kill {
-        /// To every process of the container
+        /// Send the signal to all processes of the container
         #[arg(long, short)]
         all: bool,
-        /// The container's name
+        /// Container ID
         id: String,
-        /// The signal, by name or number; 0 sends none and asks whether the container runs
+        /// Signal, by name or number; 0 only checks whether the container is running
         #[arg(default_value = "TERM", allow_hyphen_values = true)]
         signal: String,
     },
-    /// Remove what a stopped container has left
+    /// Delete a stopped container
     Delete {
-        /// Kill it first where it runs; no error where it does not exist
+        /// Kill a running container first, and ignore a container that does not exist
         #[arg(long, short)]
         force: bool,
-        /// The container's name
+        /// Container ID
         id: String,
     },
-    /// Run a further program in a running container
+    /// Run a command in a running container
     Exec(ExecArgs),
-    /// Show the processes of a container
+    /// List the processes of a container
     Ps {
-        /// How they are shown
+        /// Output format
         #[arg(long, short, value_enum, default_value_t = ListFormat::Table)]
         format: ListFormat,
-        /// The container's name
+        /// Container ID
         id: String,
-        /// Options of ps(1); `-ef` unless given
+        /// Options of ps(1) [default: -ef]
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "OPTION")]
         options: Vec<OsString>,
     },
-    /// List the containers
+    /// List containers
     List {
-        /// How they are shown
+        /// Output format
         #[arg(long, short, value_enum, default_value_t = ListFormat::Table)]
         format: ListFormat,
-        /// Only their names
+        /// Print only IDs
         #[arg(long, short)]
         quiet: bool,
     },
-    /// Freeze every process of a container
+    /// Pause all processes of a container
     Pause {
-        /// The container's name
+        /// Container ID
         id: String,
     },
-    /// Let a frozen container go on
+    /// Resume a paused container
     Resume {
-        /// The container's name
+        /// Container ID
         id: String,
     },
-    /// Change the limits of a container that is there
+    /// Update the resource limits of a container
+    ///
+    /// A SIZE is a number of bytes, or a number with the suffix `k`, `m`, `g` or `t`. -1 removes a limit, 0 keeps it.
     Update(UpdateArgs),
-    /// Tell what a container uses, and when its memory runs out, a line of JSON each
+    /// Print resource usage and out-of-memory events of a container, as JSON lines
     Events {
-        /// What it uses now, once
+        /// Print the resource usage once, and exit
         #[arg(long)]
         stats: bool,
-        /// How often what it uses is told
+        /// Time between two reports of the resource usage, such as `5s` or `500ms`
         #[arg(long, value_name = "TIME", value_parser = parse_interval, default_value = "5s")]
         interval: std::time::Duration,
-        /// The container's name
+        /// Container ID
         id: String,
     },
-    /// Print what this runtime supports as JSON
+    /// Print the supported features as JSON
     Features,
 }
 
-/// What makes a container.
+/// Arguments of `create` and `run`.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct CreateArgs {
-    /// The bundle: a folder with a config.json
+    /// Bundle directory, which contains config.json
     #[arg(long, short, value_name = "DIR", default_value = ".")]
     pub bundle: PathBuf,
-    /// Write the first process's number to this file
+    /// Write the PID of the init process to this file
     #[arg(long, value_name = "FILE")]
     pub pid_file: Option<PathBuf>,
-    /// Send the terminal's other side to this Unix socket
+    /// Unix socket that receives the terminal's file descriptor
     #[arg(long, value_name = "SOCKET")]
     pub console_socket: Option<PathBuf>,
-    /// Keep so many descriptors from 3 on open in the container
+    /// Number of file descriptors, from 3 on, to pass to the container
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub preserve_fds: u32,
-    /// Stay in the caller's session keyring
+    /// Do not create a new session keyring
     #[arg(long)]
     pub no_new_keyring: bool,
-    /// Go on where a limit cannot be enforced, and say so
+    /// Run even if a limit cannot be enforced, with a warning
     #[arg(long)]
     pub allow_unenforced: bool,
-    /// Not there: the root is always entered with pivot_root(2)
+    /// Not supported: jobc always uses pivot_root(2)
     #[arg(long, hide = true)]
     pub no_pivot: bool,
 }
@@ -197,112 +200,112 @@ pub(crate) struct CreateArgs {
 #[derive(Debug, ClapArgs)]
 #[allow(clippy::struct_excessive_bools)] // each is a switch of the command line
 pub(crate) struct ExecArgs {
-    /// Take the process from this file: a `process` as in config.json
+    /// JSON file with the process, in the form of `process` in config.json
     #[arg(long, short, value_name = "FILE", conflicts_with_all = ["command", "cwd", "env", "user", "additional_gids", "cap", "apparmor", "process_label"])]
     pub process: Option<PathBuf>,
-    /// Give it a terminal
+    /// Allocate a terminal
     #[arg(long, short)]
     pub tty: bool,
-    /// Its working directory
+    /// Working directory [default: from config.json]
     #[arg(long, value_name = "DIR")]
     pub cwd: Option<String>,
-    /// Set a variable; may be repeated
+    /// Set an environment variable (repeatable)
     #[arg(long, short, value_name = "NAME=VALUE")]
     pub env: Vec<String>,
-    /// Its user and group, by number
+    /// User ID and group ID [default: from config.json]
     #[arg(long, short, value_name = "UID[:GID]", value_parser = parse_user)]
     pub user: Option<(u32, Option<u32>)>,
-    /// A further group; may be repeated
+    /// Add a supplementary group ID (repeatable)
     #[arg(long, short = 'g', value_name = "GID")]
     pub additional_gids: Vec<u32>,
-    /// A further capability; may be repeated
+    /// Add a capability (repeatable)
     #[arg(long, short, value_name = "CAP")]
     pub cap: Vec<String>,
-    /// Give up gaining privileges
+    /// Set no_new_privs
     #[arg(long)]
     pub no_new_privs: bool,
-    /// Its profile of AppArmor, in place of the container's
+    /// AppArmor profile [default: from config.json]
     #[arg(long, value_name = "PROFILE")]
     pub apparmor: Option<String>,
-    /// Its label of SELinux, in place of the container's
+    /// SELinux label [default: from config.json]
     #[arg(long, value_name = "LABEL")]
     pub process_label: Option<String>,
-    /// Leave it running
+    /// Run the command in the background
     #[arg(long, short)]
     pub detach: bool,
-    /// Write its number to this file
+    /// Write the PID of the command to this file
     #[arg(long, value_name = "FILE")]
     pub pid_file: Option<PathBuf>,
-    /// Send the terminal's other side to this Unix socket
+    /// Unix socket that receives the terminal's file descriptor
     #[arg(long, value_name = "SOCKET")]
     pub console_socket: Option<PathBuf>,
-    /// Keep so many descriptors from 3 on open
+    /// Number of file descriptors, from 3 on, to pass to the command
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub preserve_fds: u32,
-    /// Also where the container is frozen; it begins when that ends
+    /// Allow a paused container; the command starts when the container is resumed
     #[arg(long)]
     pub ignore_paused: bool,
-    /// The container's name
+    /// Container ID
     pub id: String,
-    /// The program and its arguments
+    /// Command and arguments
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub command: Vec<String>,
 }
 
-/// Sizes are bytes, or have a letter of `k`, `m`, `g` and `t` behind them; -1 takes a limit away, 0 leaves it.
+/// Arguments of `update`.
 #[derive(Debug, Default, ClapArgs)]
 pub(crate) struct UpdateArgs {
-    /// Take the changes from this file, `-` for standard input: `linux.resources` as in config.json
+    /// JSON file with the changes, in the form of `linux.resources` in config.json; `-` for stdin
     #[arg(long, short, value_name = "FILE")]
     pub resources: Option<PathBuf>,
-    /// The limit of memory
+    /// Memory limit
     #[arg(long, short, value_name = "SIZE", value_parser = parse_size, allow_hyphen_values = true)]
     pub memory: Option<i64>,
-    /// The memory that is left to it when the machine runs short
+    /// Memory reservation (soft limit)
     #[arg(long, value_name = "SIZE", value_parser = parse_size, allow_hyphen_values = true)]
     pub memory_reservation: Option<i64>,
-    /// The limit of memory and swap together
+    /// Limit of memory plus swap
     #[arg(long, value_name = "SIZE", value_parser = parse_size, allow_hyphen_values = true)]
     pub memory_swap: Option<i64>,
-    /// The time on processors in each period, in microseconds
+    /// CPU quota per period, in microseconds
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub cpu_quota: Option<i64>,
-    /// The period, in microseconds
+    /// CPU period, in microseconds
     #[arg(long, value_name = "TIME")]
     pub cpu_period: Option<u64>,
-    /// How much longer than its quota it may run at times, in microseconds
+    /// CPU burst above the quota, in microseconds
     #[arg(long, value_name = "TIME")]
     pub cpu_burst: Option<u64>,
-    /// Its share of processors that others want too
+    /// CPU shares (relative weight)
     #[arg(long, alias = "cpu-shares", value_name = "N")]
     pub cpu_share: Option<u64>,
-    /// 1 to let it run only where nobody else wants to, 0 to end that
+    /// Scheduling policy: 1 for SCHED_IDLE, 0 for the default policy
     #[arg(long, value_name = "0|1", value_parser = clap::value_parser!(i64).range(0..=1))]
     pub cpu_idle: Option<i64>,
-    /// The real-time period, in microseconds
+    /// Real-time period, in microseconds
     #[arg(long, value_name = "TIME")]
     pub cpu_rt_period: Option<u64>,
-    /// The real-time time in each such period, in microseconds
+    /// Real-time runtime per period, in microseconds
     #[arg(long, value_name = "TIME")]
     pub cpu_rt_runtime: Option<i64>,
-    /// The processors it may run on, such as 0-3,7
+    /// CPUs that the container may use, such as `0-3,7`
     #[arg(long, value_name = "LIST")]
     pub cpuset_cpus: Option<String>,
-    /// The memory nodes it may use
+    /// Memory nodes that the container may use
     #[arg(long, value_name = "LIST")]
     pub cpuset_mems: Option<String>,
-    /// The most processes and threads
+    /// Maximum number of processes and threads
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     pub pids_limit: Option<i64>,
-    /// Its weight at disks, 10 to 1000
+    /// Block I/O weight, 10 to 1000
     #[arg(long, value_name = "N")]
     pub blkio_weight: Option<u16>,
-    /// The container's name
+    /// Container ID
     pub id: String,
 }
 
 fn parse_size(text: &str) -> Result<i64, String> {
-    let refused = || format!("`{text}` is no size; write bytes, or a number with k, m, g or t behind it");
+    let refused = || "expected a number of bytes, or a number with the suffix k, m, g or t".to_owned();
     let lower = text.to_ascii_lowercase();
     let plain = lower.strip_suffix('b').unwrap_or(&lower);
     let letter = plain.chars().last().and_then(|letter| "kmgt".find(letter));
@@ -317,7 +320,7 @@ fn parse_size(text: &str) -> Result<i64, String> {
 }
 
 fn parse_interval(text: &str) -> Result<std::time::Duration, String> {
-    let refused = || format!("`{text}` is no time; write seconds, or a number with ms, s or m behind it");
+    let refused = || "expected a number of seconds, or a number with the suffix ms, s or m".to_owned();
     let at = text.find(|character: char| !character.is_ascii_digit()).unwrap_or(text.len());
     let number: u64 = text[..at].parse().map_err(|_| refused())?;
     let milliseconds = match &text[at..] {

@@ -1,6 +1,6 @@
 //! What a person settles about registries: mirrors, certificates, plain HTTP.
 //!
-//! The format of `registries.yaml`; who reads the file hands it over as values. docs/images.md describes it.
+//! The format of `registries.yaml`; who reads the file hands it over as values. docs/guides/images.md describes it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

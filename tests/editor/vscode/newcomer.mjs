@@ -1,4 +1,4 @@
-// The path of a newcomer, as docs/editors.md tells it: from an empty job.yaml to four roles by completions alone, a mistake,
+// The path of a newcomer, as docs/guides/editors.md tells it: from an empty job.yaml to four roles by completions alone, a mistake,
 // its repair.
 
 import { readFileSync, writeFileSync } from "node:fs";

@@ -26,7 +26,7 @@ pub(crate) fn libraries(architecture: &str) -> Vec<Home> {
 
 /// Where `unsafe` stands.
 pub(crate) fn of_unsafe(architecture: &str) -> Home {
-    let text = item(architecture, "**`unsafe` stands");
+    let text = item(architecture, "**`unsafe`");
     let places = quoted(text).filter(|place| place.contains('/')).map(str::to_owned).collect();
     Home { words: vec!["unsafe".to_owned()], places }
 }

@@ -76,7 +76,7 @@ fn packages_are_as_many_as_the_page_says() {
     let program = packages::built_of("jobc", Some(backends));
     let registry = packages::built_of("jobc", None) - program;
     let locked = packages::locked(&page("Cargo.lock"));
-    let text = page("docs/dependencies.md").replace('\n', " ");
+    let text = page("docs/internals/dependencies.md").replace('\n', " ");
     let said = [
         format!("jobc-compiler {compiler} crates"),
         format!("the `jobc` binary {program} without the feature `registry`"),
@@ -86,6 +86,6 @@ fn packages_are_as_many_as_the_page_says() {
     let wrong = said
         .into_iter()
         .filter(|said| !text.contains(said))
-        .map(|said| format!("docs/dependencies.md should say: {said}"));
+        .map(|said| format!("docs/internals/dependencies.md should say: {said}"));
     fine(&wrong.collect::<Vec<_>>());
 }

@@ -1,4 +1,4 @@
-//! Annotations: what a bundle says to whoever runs it, which config.json has no field for. docs/oci.md has the table.
+//! Annotations: what a bundle says to whoever runs it, which config.json has no field for. docs/reference/oci.md has the table.
 
 use indexmap::IndexMap;
 use jobc_schema::gpu::Isolation;

@@ -1,7 +1,7 @@
 //! What an image says of its process, and how it goes into a bundle that leaves it open.
 //!
-//! The annotation `dev.jobc.from-image` lists what a bundle leaves to its image (docs/oci.md). Where the image's settings come
-//! from does not matter here: from an image's configuration, or the config.json that `umoci unpack` writes beside a root.
+//! The annotation `dev.jobc.from-image` lists what a bundle leaves to its image (docs/reference/oci.md). Where the image's
+//! settings come from does not matter here: from an image's configuration, or the config.json that `umoci unpack` writes beside a root.
 
 use std::path::PathBuf;
 

@@ -1,0 +1,86 @@
+//! The overview in `jobc --help`: the commands in groups, since clap has one heading for all subcommands of a command.
+
+use std::fmt::Write as _;
+
+use clap::Command;
+
+/// A heading and the names of its commands, the most used ones first.
+type Group = (&'static str, &'static [&'static str]);
+
+const GROUPS: [Group; 6] = [
+    ("Write", &["init", "check", "build", "plan", "explain", "import", "backends"]),
+    (
+        "Run",
+        &[
+            "run", "ps", "logs", "exec", "stop", "inspect", "events", "stats", "top", "report", "trace",
+            "wait", "kill", "pause", "resume", "rm", "gc",
+        ],
+    ),
+    ("Images", &["image", "lock"]),
+    ("GPUs", &["gpu"]),
+    ("Editor and CI", &["lsp", "schema"]),
+    ("Host", &["doctor", "oci", "completions", "man"]),
+];
+
+/// A help template that is clap's own, with the groups instead of its list of commands.
+///
+/// The description of each command is its `about`. Commands that this build does not have are left out.
+pub(super) fn template(jobc: &Command) -> String {
+    let heading = jobc.get_styles().get_header();
+    let literal = jobc.get_styles().get_literal();
+    let width = jobc.get_subcommands().map(|command| command.get_name().len()).max().unwrap_or(0);
+    let mut text = "{before-help}{about-with-newline}\n{usage-heading} {usage}\n".to_owned();
+    for (title, names) in GROUPS {
+        let commands: Vec<&Command> = names.iter().filter_map(|name| jobc.find_subcommand(name)).collect();
+        if !commands.is_empty() {
+            let _ = writeln!(text, "\n{heading}{title}:{heading:#}");
+        }
+        for command in commands {
+            let name = command.get_name();
+            let gap = width - name.len();
+            let _ = writeln!(text, "  {literal}{name}{literal:#}{:gap$}  {}", "", about(command));
+        }
+    }
+    let _ = write!(text, "\n{heading}Options:{heading:#}\n{{options}}{{after-help}}");
+    text
+}
+
+/// The description of a command, in one line.
+fn about(command: &Command) -> String {
+    command.get_about().map(ToString::to_string).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::Args;
+
+    #[test]
+    fn every_visible_command_is_in_one_group() {
+        for command in Args::whole().get_subcommands().filter(|command| !command.is_hide_set()) {
+            let name = command.get_name();
+            let groups = GROUPS.iter().filter(|(_, names)| names.contains(&name)).count();
+            assert_eq!(groups, 1, "`{name}` is in {groups} groups");
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn every_name_in_a_group_is_a_command() {
+        let jobc = Args::whole();
+        for name in GROUPS.iter().flat_map(|(_, names)| names.iter()) {
+            assert!(jobc.find_subcommand(name).is_some(), "`{name}` is not a command");
+        }
+    }
+
+    #[test]
+    fn descriptions_fit_in_80_columns() {
+        // clap does not wrap the text of a template, and reads `{` as the start of a tag.
+        let longest = "completions".len();
+        for command in Args::whole().get_subcommands() {
+            let about = about(command);
+            assert!(!about.is_empty() && !about.contains('{'), "{}: {about}", command.get_name());
+            assert!(2 + longest + 2 + about.len() <= 80, "{}: {about}", command.get_name());
+        }
+    }
+}

@@ -1,0 +1,148 @@
+#!/usr/bin/env python3
+"""Puts the source of the documentation site together: `generate.py PROGRAM DIRECTORY`.
+
+Copies the pages of docs/ and writes the reference pages that come from jobc itself, so that none of them is kept by hand:
+
+    reference/job.md, reference/targets-file.md  every field, from the published JSON Schemas
+    reference/cli.md                         every command, from its `--help`
+    reference/errors.md, reference/errors/*  every diagnostic code, from `jobc explain`
+    reference/backends.md                    what each backend can express, from `jobc backends`
+
+DIRECTORY is what `mdbook build` takes. A link to a file outside docs/ becomes a link to the repository.
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import fields
+
+DOCS = Path(__file__).resolve().parents[1]
+REPOSITORY = DOCS.parent
+FILES = "https://github.com/jobc-dev/jobc/blob/main/"
+LINK = re.compile(r"(\]\()([^)\s#]+)(#[^)\s]*)?\)")
+GROUPS = {
+    "J00": ("parse", "Reading the file"),
+    "J01": ("validate", "Fields and values"),
+    "J02": ("resolve", "Templates, parameters, names and images"),
+    "J03": ("lints", "Lints"),
+    "J04": ("backends", "What a backend cannot express"),
+    "J05": ("targets", "Targets and other input formats"),
+    "J06": ("dockerfile", "Dockerfiles"),
+}
+
+
+def output(program, *arguments):
+    environment = {**os.environ, "JOBC_COLOR": "never", "COLUMNS": "100"}
+    answer = subprocess.run([program, *arguments], capture_output=True, text=True, env=environment, check=False)
+    if answer.returncode != 0:
+        sys.exit(f"`jobc {' '.join(arguments)}` exits with {answer.returncode}: {answer.stderr}")
+    return answer.stdout
+
+
+def commands(program, path=()):
+    """Every command with its help text: the program itself, then each command and its subcommands in their order."""
+    text = output(program, *path, "--help")
+    yield path, text
+    if path == ("oci",):
+        return
+    listed = re.search(r"^Commands:\n((?:[ \n].*\n?)*)", text, re.M)
+    seen = re.findall(r"^  ([a-z][a-z-]*)\b", listed[1] if listed else "", re.M)
+    if not path:
+        # The program's own help groups its commands; its completions know every one.
+        seen = [name for name in re.findall(r"^  +([a-z][a-z-]+)  ", text, re.M)]
+    for name in dict.fromkeys(seen):
+        if name != "help":
+            yield from commands(program, (*path, name))
+
+
+def command_line(program):
+    lines = ["# Commands", "", "What `jobc COMMAND --help` prints. `-h` prints a shorter form.", ""]
+    for path, text in commands(program):
+        lines += [f"{'#' * min(2 + max(len(path) - 1, 0), 4)} `{' '.join(('jobc', *path))}`", "", "```text", text.rstrip(), "```", ""]
+    return "\n".join(lines)
+
+
+def errors(program):
+    """The pages of diagnostic codes: an index, and a page for each group."""
+    codes = dict(re.findall(r"^(J\d{4})  (.*)$", output(program, "explain"), re.M))
+    index = ["# Diagnostic codes", "", f"jobc has {len(codes)} codes. `jobc explain CODE` prints the page of one.", ""]
+    pages = {}
+    for code, title in codes.items():
+        if code[:3] not in GROUPS:
+            sys.exit(f"docs/site/generate.py: {code} is in no group of GROUPS")
+        name, heading = GROUPS[code[:3]]
+        page = pages.setdefault(name, [f"# {heading}", ""])
+        if len(page) == 2:
+            index += [f"## {heading}", ""]
+        index.append(f"* [`{code}`](errors/{name}.md#{code.lower()}) {title}")
+        text = re.sub(r"^(#+) ", r"#\1 ", re.sub(r"^# J\d{4}: .*\n", "", output(program, "explain", code)), flags=re.M)
+        page += [f"## {code}", "", f"**{title}**", text.strip(), ""]
+    return "\n".join([*index, ""]), {name: "\n".join(page) for name, page in pages.items()}
+
+
+def backends(program):
+    """The capability table, and below it the reason for each `no` and `lossy`."""
+    table = json.loads(output(program, "backends", "--format", "json"))
+    names = [backend["name"] for backend in table["backends"]]
+    lines = ["# Backends", ""]
+    lines += [f"* `{backend['name']}` (target `{backend['target']}`): {backend['about']}" for backend in table["backends"]]
+    lines += ["", "`yes`: expressed exactly. `plan`: not part of this format; `jobc run` reads it from `plan.json`. `lossy`: only",
+              "with `--allow-lossy`. `no`: an error at the line that asks for it. The reasons are below the table.", "",
+              "| a job's field | " + " | ".join(names) + " |", "|---" * (len(names) + 1) + "|"]
+    reasons = []
+    for row in table["features"]:
+        cells = [row["backends"][name] for name in names]
+        lines.append(f"| {row['feature']} | " + " | ".join(cell["support"] for cell in cells) + " |")
+        reasons += [f"* {row['feature']}, `{name}`: {cell['why']}" for name, cell in zip(names, cells) if cell["why"]]
+    return "\n".join([*lines, "", "## Reasons", "", *reasons, ""])
+
+
+def with_links(text, page):
+    """A page whose links out of docs/ lead to the repository."""
+    def link(found):
+        target = found[2]
+        if re.match(r"[a-z]+:", target):
+            return found[0]
+        path = (page.parent / target).resolve()
+        if path.is_relative_to(DOCS):
+            return found[0]
+        if not path.exists() or not path.is_relative_to(REPOSITORY):
+            sys.exit(f"{page.relative_to(REPOSITORY)}: no such file: {target}")
+        return f"{found[1]}{FILES}{path.relative_to(REPOSITORY)}{found[3] or ''})"
+    return LINK.sub(link, text)
+
+
+def main():
+    program, directory = Path(sys.argv[1]).resolve(), Path(sys.argv[2])
+    source = directory / "src"
+    shutil.rmtree(source, ignore_errors=True)
+    for page in sorted(DOCS.rglob("*")):
+        place = source / page.relative_to(DOCS)
+        if page.is_dir() or page.is_relative_to(DOCS / "site"):
+            continue
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if page.suffix == ".md":
+            place.write_text(with_links(page.read_text(), page))
+        elif page.name != "book.toml":
+            shutil.copy(page, place)
+    shutil.copy(DOCS / "book.toml", directory / "book.toml")
+    index, groups = errors(program)
+    made = {"cli": command_line(program), "errors": index, "backends": backends(program)}
+    made |= {f"errors/{name}": page for name, page in groups.items()}
+    for name, file, title in (("job", "job", "Job file"), ("targets-file", "targets", "Targets file")):
+        made[name] = fields.page(json.loads((REPOSITORY / f"schemas/{file}.v1.schema.json").read_text()), title)
+    for name, text in made.items():
+        place = source / "reference" / f"{name}.md"
+        if (DOCS / "reference" / f"{name}.md").exists():
+            sys.exit(f"docs/reference/{name}.md is generated: remove it")
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text)
+
+
+if __name__ == "__main__":
+    main()
