@@ -14,68 +14,75 @@ fn help_names_every_command() {
     assert_data_eq!(
         run.out,
         str![[r#"
-Compile one job file into Dockerfiles, OCI bundles, cgroup files, Kubernetes manifests and OpenPAI
-jobs
+Compile a job file into Dockerfiles, OCI bundles, cgroup files, Kubernetes manifests and OpenPAI
+jobs, or run it on this host
 
 Usage: jobc [OPTIONS] <COMMAND>
 
-Commands:
-  build        Write everything a job needs to run at its targets
-  check        Check a job without writing anything
-  run          Run a job, a built plan or one bundle on this machine
-  ps           List the jobs of this user on this machine, or the tasks of one
-  inspect      Show what is known of a job
-  logs         Show what tasks print
-  events       Show what a job goes through
-  stats        Show what tasks use, once a second
-  top          Watch what tasks use, on the whole terminal
-  report       Write a page about a job: its time line, what it used, how it ended, the last it
-               printed
-  exec         Run a further program in a task
-  trace        Count and time a task's calls to the drivers of GPUs, through strace
-  stop         End jobs: ask every task, and kill what is left after the grace period
-  kill         Send a signal to a job's tasks; `KILL` to all of them ends the job now
-  pause        Freeze every task of jobs
-  resume       Let frozen jobs go on
-  wait         Wait until jobs have ended; exits with the job's exit code
-  rm           Remove ended jobs: their records, logs and samples
-  gc           Remove old records, and what killed commands have left
-  image        Fetch, show and send images
-  gpu          Show the GPUs of this machine and who has them
-  lock         Write down the digest that each of a job's images stands for, in jobc.lock
-  plan         Print the plan: what was decided, with every default filled in
+Write:
+  init         Create a starter job from an example
+  check        Check a job file without writing anything
+  build        Compile a job file into the files of each target
+  plan         Print the resolved plan, with all defaults
+  explain      Explain a diagnostic code, or list all codes
+  import       Convert an OpenPAI job to a job file
+  backends     Show which fields each backend supports
+
+Run:
+  run          Run a job file, a built plan or an OCI bundle on this host
+  ps           List your running jobs, or the tasks of one job
+  logs         Show the output of tasks
+  exec         Run a command in a running task
+  stop         Stop jobs
+  inspect      Show the details of a job
+  events       Show the events of a job
+  stats        Show the resource usage of tasks, once per second
+  top          Show the resource usage of tasks in full screen
+  report       Write an HTML report of a job
+  trace        Count and time the GPU driver calls of a task with strace
+  wait         Wait until jobs end, and exit with the exit code of the job
+  kill         Send a signal to the tasks of a job
+  pause        Pause all tasks of jobs
+  resume       Resume paused jobs
+  rm           Remove the records, logs and samples of ended jobs
+  gc           Remove old jobs, and leftovers of killed commands
+
+Images:
+  image        Manage images: pull, build, import, save, push
+  lock         Record the digests of a job's images in jobc.lock
+
+GPUs:
+  gpu          List GPUs and GPU leases, and write CDI files
+
+Editor and CI:
+  lsp          Start the language server for editors
   schema       Print a JSON Schema
-  explain      Explain a diagnostic code; without one, list all
-  backends     Show what each backend can express
-  import       Rewrite a job of OpenPAI's as a job file
-  init         Write a starter job
-  lsp          Speak the Language Server Protocol on standard input and output, for editors
-  doctor       Show what this machine can do for containers, and how to get what is missing
-  completions  Print a shell's completion script
-  man          Print the manual page
-  oci          Make, start and remove containers as an OCI runtime does, for podman, containerd and
-               others
-  help         Print this message or the help of the given subcommand(s)
+
+Host:
+  doctor       Check whether this host can run containers, and suggest fixes
+  oci          OCI runtime commands for podman, containerd and other engines
+  completions  Print a shell completion script
+  man          Print a manual page
 
 Options:
-      --format <FORMAT>
-          How findings are shown
-
-          Possible values:
-          - text:   With excerpts, for people
-          - short:  One line a finding
-          - json:   For programs
-          - sarif:  SARIF 2.1.0, for code scanning
-          - github: Annotations of GitHub Actions
-          
-          [default: text]
-
-      --colour <WHEN>
-          When to use colours
+      --color <WHEN>
+          When to use colors
           
           [env: JOBC_COLOR=]
           [default: auto]
           [possible values: auto, always, never]
+
+      --format <FORMAT>
+          Output format of findings
+
+          Possible values:
+          - text:   Text with source excerpts
+          - short:  One line per finding
+          - json:   JSON
+          - sarif:  SARIF 2.1.0, for code scanning
+          - github: Annotations for GitHub Actions
+          
+          [default: text]
 
   -h, --help
           Print help (see a summary with '-h')
@@ -83,78 +90,92 @@ Options:
   -V, --version
           Print version
 
+Run `jobc COMMAND --help` for the options of a command.
+
 "#]]
     );
     let run = folder.jobc(&["build", "--help"]).exits(0);
     assert_data_eq!(
         run.out,
         str![[r#"
-Write everything a job needs to run at its targets
+Compile a job file into the files of each target
 
 Usage: jobc build [OPTIONS] [JOB]
 
 Arguments:
   [JOB]
-          The job file, or `-` for standard input; `job.yaml` of this folder unless given
+          Job file, or `-` for stdin [default: `job.yaml` in the current directory]
+          
+          A directory stands for the `job.yaml`, `job.yml` or `job.json` in it.
 
 Options:
-      --format <FORMAT>
-          How findings are shown
+      --set <NAME=VALUE>
+          Set a parameter (repeatable)
+          
+          Example: `--set epochs=3`. It takes precedence over `--params`.
+
+      --params <FILE>
+          Read parameters from a YAML or JSON file (repeatable)
+
+  -t, --target <NAME>
+          Target to build for (repeatable) [default: `default` of the targets file, or all targets]
+          
+          Without a targets file there are three built-in targets: `local`, `kubernetes` and
+          `openpai`.
+
+  -b, --backend <NAME>
+          Backend to use (repeatable) [default: all backends of the target]
+          
+          The backends are `dockerfile`, `oci`, `cgroup`, `kubernetes` and `openpai`.
+
+      --targets <FILE>
+          Targets file [default: `targets.yaml` next to the job file or in a parent directory up to
+          the repository root]
+
+      --allow-lossy
+          Leave out what a backend cannot express, with a warning instead of an error
+
+      --locked
+          Fail if an image is not in jobc.lock
+
+      --gpu-injection <MODE>
+          GPU setup in OCI bundles besides the NVIDIA environment variables [default: from the
+          target, or none]
 
           Possible values:
-          - text:   With excerpts, for people
-          - short:  One line a finding
-          - json:   For programs
-          - sarif:  SARIF 2.1.0, for code scanning
-          - github: Annotations of GitHub Actions
+          - hook: NVIDIA prestart hook
+          - cdi:  CDI device names in an annotation
+          - none: Nothing
+
+  -o, --output <DIR>
+          Write to `DIR/<target>/` [default: `out/<job>/<target>/` next to the job file]
           
-          [default: text]
+          The jobs of a matrix go to `DIR/<job>/<target>/`.
 
-      --set <NAME=VALUE>
-          Set a parameter; may be repeated
+      --check
+          Write nothing; print a diff and exit with status 1 if the files on disk differ
 
-      --colour <WHEN>
-          When to use colours
+      --stdout
+          Print the files instead of writing them
+
+      --color <WHEN>
+          When to use colors
           
           [env: JOBC_COLOR=]
           [default: auto]
           [possible values: auto, always, never]
 
-      --params <FILE>
-          Take parameters from a YAML or JSON file; may be repeated
-
-  -t, --target <NAME>
-          Build for this target; may be repeated
-
-  -b, --backend <NAME>
-          Write only this backend; may be repeated
-
-      --targets <FILE>
-          The targets file; otherwise `targets.yaml` beside the job file or above it, up to the
-          repository's root
-
-      --allow-lossy
-          Go on where a backend cannot express something, and report it as a warning
-
-      --locked
-          Refuse an image that is not in jobc.lock
-
-      --gpu-injection <HOW>
-          What of the GPU set-up OCI bundles carry besides the NVIDIA environment
+      --format <FORMAT>
+          Output format of findings
 
           Possible values:
-          - hook: NVIDIA's prestart hook
-          - cdi:  CDI device names as an annotation
-          - none: Nothing
-
-  -o, --output <DIR>
-          Write to DIR/<target>/ in place of out/<job>/<target>/ beside the job file
-
-      --check
-          Write nothing; exit with 1 where the files on disk differ, and show how
-
-      --stdout
-          Print the files in place of writing them
+          - text:   Text with source excerpts
+          - short:  One line per finding
+          - json:   JSON
+          - sarif:  SARIF 2.1.0, for code scanning
+          - github: Annotations for GitHub Actions
+          
+          [default: text]
 
   -h, --help
           Print help (see a summary with '-h')
