@@ -127,7 +127,7 @@ fn the_keys_of_a_row_are_in_its_manifests() {
     }
 }
 
-/// Where the table of providers stands in `docs/reference/gpu-providers.md`.
+/// Where the providers stand in `docs/reference/gpu-providers.md`.
 const BEGIN: &str = "<!-- providers: made from";
 const END: &str = "<!-- providers: end -->";
 
@@ -138,32 +138,29 @@ fn the_page_has_every_provider() {
     let begin =
         page.find(BEGIN).and_then(|at| Some(at + page[at..].find('\n')? + 1)).expect("the table's beginning");
     let end = page.find(END).expect("the table's end");
-    let made = format!("{}{}{}", &page[..begin], table(), &page[end..]);
+    let made = format!("{}{}{}", &page[..begin], sections(), &page[end..]);
     if std::env::var_os("JOBC_UPDATE").is_some_and(|value| value == "1") {
         fs::write(&path, made).expect("the page can be written");
     } else {
-        assert!(page == made, "JOBC_UPDATE=1 writes the table of docs/reference/gpu-providers.md again");
+        assert!(page == made, "JOBC_UPDATE=1 writes the providers of docs/reference/gpu-providers.md again");
     }
 }
 
-/// The table of providers, a row each.
-fn table() -> String {
-    let mut rows = vec![
-        "| provider | serves | whole GPUs | slices | kept by | besides |".to_owned(),
-        "|---|---|---|---|---|---|".to_owned(),
-    ];
+/// The providers, a section each, in lines of at most 120 columns; what a provider has not is left out.
+fn sections() -> String {
+    let mut made = String::new();
     for row in providers::all() {
         let names: Vec<String> =
             std::iter::once(&row.name).chain(&row.aliases).map(|name| format!("`{name}`")).collect();
-        let names = names.join(", ");
+        made += &format!("\n### {}\n\n{}", names.join(", "), wrapped(&format!("{}.", row.about), ""));
         if let Some(why) = &row.unserved {
-            rows.push(format!("| {names} | {} | - | - | - | not written for: {why} |", row.about));
+            made += &format!("\n{}", wrapped(&format!("Not supported: {why}."), ""));
             continue;
         }
         let cell = |ways: &[&Option<Way>]| {
             let all: Vec<String> =
                 ways.iter().filter_map(|way| Some(asks(way.as_ref()?, row.claim.is_some()))).collect();
-            if all.is_empty() { "-".to_owned() } else { all.join("; ") }
+            all.join("; ")
         };
         let mut kept: Vec<&str> = [&row.share, &row.profile]
             .into_iter()
@@ -171,20 +168,38 @@ fn table() -> String {
             .filter_map(|way| Some(way.enforce?.words()))
             .collect();
         kept.dedup();
-        let kept = if kept.is_empty() { "-".to_owned() } else { kept.join("; ") };
         let mut besides: Vec<String> = row.pod.iter().flat_map(companions).collect();
         besides.extend(
             row.settings.iter().map(|name| format!("the target's `{}`", name.replace("node_selector.", ""))),
         );
-        let besides = if besides.is_empty() { "-".to_owned() } else { besides.join(", ") };
-        rows.push(format!(
-            "| {names} | {} | {} | {} | {kept} | {besides} |",
-            row.about,
-            cell(&[&row.whole]),
-            cell(&[&row.share, &row.profile])
-        ));
+        let items = [
+            ("Whole GPUs", cell(&[&row.whole])),
+            ("Slices", cell(&[&row.share, &row.profile])),
+            ("Enforced by", kept.join("; ")),
+            ("Also", besides.join(", ")),
+        ];
+        made += "\n";
+        for (name, value) in items.iter().filter(|(_, value)| !value.is_empty()) {
+            made += &wrapped(&format!("- {name}: {value}"), "  ");
+        }
     }
-    rows.join("\n") + "\n"
+    made + "\n"
+}
+
+/// Text in lines of at most 120 columns, each ended; those after the first begin with `indent`.
+fn wrapped(text: &str, indent: &str) -> String {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let last = lines.last_mut().expect("there is a line");
+        if last.is_empty() {
+            last.push_str(word);
+        } else if last.chars().count() + 1 + word.chars().count() <= 120 {
+            *last += &format!(" {word}");
+        } else {
+            lines.push(format!("{indent}{word}"));
+        }
+    }
+    lines.join("\n") + "\n"
 }
 
 fn asks(way: &Way, claimed: bool) -> String {
